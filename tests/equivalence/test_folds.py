@@ -112,7 +112,7 @@ def sample(recipe, dtype="float32", seed=0):
     return values.astype(dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("layout", "name"), [(a, b) for a in LAYOUTS for b in FOLDS if a in ("plain", "strided") or b in MODELS]
 )
@@ -141,7 +141,7 @@ def test_every_dtype(name, dtype, backend):
         check(name, got, a, (1,))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @every_fold
 @pytest.mark.parametrize(
     ("length", "backend"),
@@ -238,7 +238,7 @@ def differences(name, recipe, a, dims, weights):
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "recipe", "dims"), GRADIENTS, ids=str)
 def test_gradients(name, recipe, dims, backend):
     """Of the base that the views see: so those of the views are in it."""

@@ -88,7 +88,7 @@ def cases_of(name, dtype):
     return {f"{name}/{row}": [np.array(numbers, dtype)] for row, numbers in rows_of(name).items()}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*CORNERS, *FOLDS])
 @pytest.mark.parametrize(("backend", "dtype"), [("python", "float64"), ("parallel", "float32")])
 def test_gradients_at_corners_are_those_of_pytorch(name, backend, dtype):

@@ -71,14 +71,14 @@ def check(got, a, b):
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("left", "right"), RANKS + EMPTY, ids=str)
 def test_every_rank_and_none_at_all(left, right, backend):
     a, b = sample(left), sample(right, seed=1)
     check(mf.tensor(a) @ mf.tensor(b), a, b)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("right", RIGHT)
 def test_every_layout(left, right, backend):
@@ -86,7 +86,7 @@ def test_every_layout(left, right, backend):
     check(LEFT[left](mf.tensor(a)) @ RIGHT[right](mf.tensor(b)), LEFT[left](a), RIGHT[right](b))
 
 
-@pytest.mark.sampled(2, each="dtype")
+@pytest.mark.sampled(3, each="dtype")
 @pytest.mark.parametrize(("left", "right"), LARGE, ids=str)
 @pytest.mark.parametrize("backend", ["parallel", "stranger"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

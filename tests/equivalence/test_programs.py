@@ -157,6 +157,7 @@ def test_reductions_of_integers_wrap_around(backend, dims):
             np.testing.assert_array_equal(y.numpy(), right)
 
 
+@pytest.mark.sampled(2)
 @every_backend
 @given(program=expressions(inputs=3, rounding=True))
 def test_values_in_float32_and_between(backend, program):

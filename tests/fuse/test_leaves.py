@@ -435,7 +435,7 @@ def outcome(function, backend, k, requires_grad):
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, each="program")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

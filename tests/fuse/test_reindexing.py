@@ -38,7 +38,7 @@ def planned(name, steps):
     return count, [plan.backend.compile(step).source for step in plan.steps]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", reindexing.PROGRAMS)
 def test_twice_the_steps_cost_at_most_three_times_as_much(name):
     planned(name, 4)  # what is done once

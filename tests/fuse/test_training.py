@@ -140,7 +140,7 @@ def whole_step(model, optimizer, x, y):
     return loss
 
 
-@pytest.mark.sampled(2, each="model")
+@pytest.mark.sampled(3, each="model")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 def test_a_complete_training_step(model, optimizer):
@@ -268,13 +268,14 @@ WAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3, each="way")
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__)
 def test_training_styles(way, optimizer):
     check(Perceptron, optimizer, way, steps=4)
 
 
+@pytest.mark.sampled(3, each="model")
 @pytest.mark.parametrize("way", [gradients_only, two_losses_of_one_graph, update_by_hand], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("model", MODELS[1:], ids=lambda m: m.__name__)
 def test_other_models(model, way):

@@ -44,7 +44,7 @@ def test_functions_of_rows_and_columns(name, shape):
     compared(FUNCTIONS[name], operands(shape))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("_rows_are_read_again")
 @pytest.mark.parametrize("shape", [(3, 260), (5, 77)], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -399,6 +399,7 @@ def test_sums_of_nothing_have_an_epilogue(sizes):
     Case(lambda a, b, x, p: (exp(a[0]), b[0], (DOT + x[0], gt(DOT, x[0]))), [a], [b], [bias]).run()
 
 
+@pytest.mark.sampled(2, each="kernel")
 @pytest.mark.parametrize("kernel", ["tiles", "parts", "rows", "dots"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_hazards(kernel, seed, monkeypatch):

@@ -278,7 +278,7 @@ PARTS = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7, each="name")
 @pytest.mark.parametrize("batch", ["none", "across"])
 @pytest.mark.parametrize(
     ("name", "dtype", "sizes", "parts"), [(*key, *case) for key, cases in PARTS.items() for case in cases], ids=str

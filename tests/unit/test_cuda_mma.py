@@ -61,6 +61,7 @@ def test_ties():
 # The kernel.
 
 
+@pytest.mark.sampled(2, each="precision")
 @on_each_precision
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_exact_where_operands_are(precision, size, monkeypatch):
@@ -103,6 +104,7 @@ def test_every_layout(left, right, monkeypatch):
     np.testing.assert_array_equal(case.outs[0], case.expected()[0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("batch", "parts"), [("none", 2), ("one", 2), *[(name, 1) for name in BATCHES if name != "none"]], ids=str
 )

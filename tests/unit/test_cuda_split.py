@@ -68,6 +68,7 @@ def test_other_types(dtype):
     check(lambda x: x.max(1), a, rtol=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", [0, 1, 5002, None])
 def test_bools(place):
     a = np.zeros((2, 5003), bool)

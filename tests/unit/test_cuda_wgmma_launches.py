@@ -109,7 +109,7 @@ def plain_in(precision):
     return MatmulKernel(A, B, (DOT,), precision)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("tile", RIGHT_ROWS)

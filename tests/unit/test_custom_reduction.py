@@ -36,7 +36,7 @@ def cases():
 # What is computed
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_a_norm(backend, shape, dim, keepdim):
@@ -47,7 +47,7 @@ def test_a_norm(backend, shape, dim, keepdim):
     assert np.allclose(y.numpy(), expected, rtol=1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_a_combine_that_is_in_no_table(backend, shape, dim):
     x = array(*shape)
@@ -357,7 +357,7 @@ variance = mf.reduction(
 spread = mf.reduction(map=lambda x: (x, x), combine=wider, finish=lambda a, b: b - a, identity=(math.inf, -math.inf))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_several_states_are_combined_together(backend, shape, dim, keepdim):

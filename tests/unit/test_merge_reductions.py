@@ -46,7 +46,7 @@ def test_windows_of_windows_are_reduced_at_once(reduction, backend):
     assert count_steps(lambda x: pooled(x, reduction), images, backend=backend) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("backend", ["python", "cuda"])
 @pytest.mark.parametrize(("step", "padding"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 1)])
 def test_the_gradient_of_windows_in_two_dims_is_one_kernel(step, padding, backend):
@@ -116,6 +116,7 @@ def test_sums_of_all_dims_in_two_steps_are_one_sum():
     assert count_steps(lambda x: Reduce(add, (1,))(Reduce(add, (2,))(x)), x) == 1
 
 
+@pytest.mark.sampled(3, each="backend")
 @pytest.mark.parametrize("backend", ["python", "cuda"])
 @pytest.mark.parametrize(("stride", "dilation", "count"), [(1, 1, 1), (2, 1, 2), (1, 2, 1)])
 def test_the_weight_gradient_of_a_depthwise_convolution_is_a_reduction(stride, dilation, count, backend):

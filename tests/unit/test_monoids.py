@@ -113,7 +113,7 @@ def run(step, memory, backend):
     return memory
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every_backend
 @pytest.mark.parametrize("has_points", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

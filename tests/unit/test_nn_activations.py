@@ -30,7 +30,7 @@ def made(name):
     return getattr(nn, kind)(**settings)
 
 
-@pytest.mark.sampled(2, each="name")
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_are_those_of_torch(name, backend):

@@ -30,7 +30,7 @@ def inputs(name, backend, dtype):
 CASES = [(name, backend) for name in ATTENTIONS for backend in BACKENDS if (name, backend) != ("past a tile", "python")]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "backend"), CASES)
 def test_attention_is_that_of_torch(name, backend):
     """float32, which is where the cuda backend has kernels of its own."""

@@ -11,6 +11,7 @@ from ..nn import record_embedding as cases
 from ..nn.recorded import load
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", cases.CASES)
 def test_rows_and_gradients_are_those_of_torch(backend, name):
     table, index, g = mf.tensor(cases.table()), mf.tensor(cases.indices()), mf.tensor(cases.arrives())

@@ -139,6 +139,7 @@ def test_a_mean_of_nothing_is_nan(run):
     assert not x.grad.any()
 
 
+@pytest.mark.sampled(3, each="loss")
 @pytest.mark.parametrize("integer", ["int64", "int32"])
 @pytest.mark.parametrize("wrong", [5, -1, 2**31 - 1])
 @pytest.mark.parametrize("loss", [nn.cross_entropy, nn.nll_loss])

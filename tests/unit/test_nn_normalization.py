@@ -28,7 +28,7 @@ def case(name, backend, dtype="float32"):
     return layer, table
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("is_fused", [False, True], ids=["eager", "fused"])
 @pytest.mark.parametrize(
     ("name", "backend"),
@@ -135,6 +135,7 @@ def test_gradients_of_second_order(function):
     assert gradcheck(function, smooth(4, 3), smooth(3, phase=0.3), second=True)
 
 
+@pytest.mark.sampled(2, each="shape")
 @pytest.mark.parametrize("shape", [(65, 1025), (1025, 33), (2, 3, 1, 257)])
 @pytest.mark.parametrize("order", [None, (1, 0)])
 def test_rows_past_the_edges_of_blocks(shape, order):

@@ -83,6 +83,7 @@ def test_nan_is_found_and_infinity_is_no_padding():
     assert nn.max_pool1d(mf.tensor([[[-5, -7, -6]]]), 2, padding=1).tolist() == [[[-5, -6]]]  # integers too
 
 
+@pytest.mark.sampled(2, each="fn")
 @pytest.mark.parametrize(
     "fn",
     [

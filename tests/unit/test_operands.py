@@ -69,7 +69,7 @@ def test_other_real_numbers_are_operands():
     assert mf.where(mask, np.True_, np.False_).tolist() == [True, False]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", [*ARITHMETIC, *BITS, *COMPARISONS])
 def test_operators_take_scalars_on_either_side(name, backend):

@@ -246,7 +246,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.sampled(2, each="module")
+@pytest.mark.sampled(3, each="module")
 @pytest.mark.parametrize(
     ("module", "choices"),
     [

@@ -238,7 +238,7 @@ def differences(name, recipe, a, dims, weights):
     return found
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "recipe", "dims"), GRADIENTS, ids=str)
 def test_gradients(name, recipe, dims, backend):
     """Of the base that the views see: so those of the views are in it."""

@@ -86,7 +86,7 @@ def test_every_layout(left, right, backend):
     check(LEFT[left](mf.tensor(a)) @ RIGHT[right](mf.tensor(b)), LEFT[left](a), RIGHT[right](b))
 
 
-@pytest.mark.sampled(3, each="dtype")
+@pytest.mark.sampled(5, each="dtype")
 @pytest.mark.parametrize(("left", "right"), LARGE, ids=str)
 @pytest.mark.parametrize("backend", ["parallel", "stranger"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

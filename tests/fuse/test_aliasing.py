@@ -466,7 +466,7 @@ def test_a_value_read_between_two_changes_is_that_of_the_first(function, backend
     assert_equal([mf.fuse(function)(*got), *got], [function(*expected), *expected])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, PART))
 def test_random_coincidences_agree(first):
     for seed in range(first, first + PART):

@@ -101,7 +101,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_stay_in_registers_and_in_their_type(name):
     kernel, ptx = KERNELS[name], ptx_of(name)
@@ -112,7 +112,7 @@ def test_sums_stay_in_registers_and_in_their_type(name):
     assert "call" not in re.sub(r"//.*", "", ptx)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_assembler_finds_enough_registers(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
@@ -127,6 +127,7 @@ def test_the_assembler_finds_enough_registers(name):
     assert registers * kernel.threads * kernel.blocks <= REGISTERS
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TILES)
 def test_tiles(name):
     """Each step of a tile: two groups of four values from shared memory, and an fma for each pair of values."""
@@ -174,6 +175,7 @@ def test_a_few_rows_are_loaded_16_bytes_at_a_time(name, loads):
     assert not re.search(r"ld\.global(\.nc)?\.v4", ptx_of("rows of float32, False, 8"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", DOUBLES)
 @pytest.mark.parametrize(("cc", "instruction", "count_of_it"), [(NEW, "m8n8k4", 128), (OLD, "", 0)])
 def test_float64_by_tensor_cores(name, cc, instruction, count_of_it):

@@ -37,7 +37,7 @@ def _rows_are_read_again(monkeypatch):
     monkeypatch.setattr(geometry, "REDUCTION_BYTES", 1 << 20)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_rows_and_columns(name, shape):

@@ -59,7 +59,7 @@ def reasons(function, *inputs):
 # Values and gradients
 
 
-@pytest.mark.sampled(2, each="shapes")
+@pytest.mark.sampled(3, each="shapes")
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_values_and_gradients_along_each_dim(backend, shapes):
     shape, of_index = shapes

@@ -122,7 +122,7 @@ def test_online_sums_are_a_commutative_monoid(a, b, c):
 # Equal results
 
 
-@pytest.mark.sampled(4, each="function")
+@pytest.mark.sampled(8, each="function")
 @every_backend
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -137,7 +137,7 @@ def test_one_sweep_agrees_with_the_definition(no_row_is_kept, name, function, dt
             assert names == {"online_max", "online_exp_sum"}
 
 
-@pytest.mark.sampled(3, each="function")
+@pytest.mark.sampled(5, each="function")
 @pytest.mark.parametrize("shape", [(1, 1031), (3, 523), (2, 1028), (131, 61), (700, 13)])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_split_rows_and_columns_agree_with_the_definition(long_rows, function, shape):

@@ -178,7 +178,7 @@ def position(x, method, dim, backend):
 
 
 @every_backend
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_positions_equal_numpy(either_way, name, shape, dtype):

@@ -58,7 +58,7 @@ def plain(x, w, stride, padding, dilation, groups):
 # What it gives
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("backend", "name"), RUNS)
 def test_values_and_gradients_are_those_of_torch(backend, name):
     table, function, settings = table_of(name), function_of(name), CONVOLUTIONS[name][2]

@@ -28,7 +28,7 @@ def case(name, backend, dtype="float32"):
     return layer, table
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("is_fused", [False, True], ids=["eager", "fused"])
 @pytest.mark.parametrize(
     ("name", "backend"),

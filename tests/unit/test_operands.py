@@ -91,7 +91,7 @@ def test_augmented_assignments_take_scalars(name, dtype):
         assert outcome(function, of(dtype), scalar) == outcome(function, of(dtype), number), scalar
 
 
-@pytest.mark.sampled(4, each="name")
+@pytest.mark.sampled(8, each="name")
 @every_pair
 @pytest.mark.parametrize("name", TABLE)
 def test_functions_of_the_table_take_scalars(name, number, scalar):

@@ -55,6 +55,7 @@ def reachable(launcher, facts, steps):
     return found[1:]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_neighbor_computes_the_same_without_a_race(name):
     tensors, plan, launcher, facts = prepare(name)

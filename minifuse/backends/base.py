@@ -73,6 +73,7 @@ class Backend:
     splits_reductions = False  # whether its kernels split long reductions by themselves, so that the compiler need not
     merges_sweeps = False  # whether one sweep with more arithmetic pays if a kernel would load its rows in each of two
     inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
+    inlines_thin_padding = False  # the same, if few elements are padding and kernels read it as it is
     narrows_integers = False  # whether kernels compute integers of 32 bits faster than those of 64
     has_fast_math = False  # whether kernels have functions for the approximations of operators, such as fast_div
 

@@ -29,6 +29,7 @@ from .slice_updates import is_update, slice_ranges, strip_fill
 
 SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
 MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
+MIN_DENSITY = 0.75  # of the elements of a thin padding that are not padding
 MAX_INLINED_COST = 8  # additions to compute an element of a slice that several threads may compute
 
 NOT_ONE_SLICE = "its elements are not one slice"
@@ -36,6 +37,7 @@ SLICE_IS_SMALL = "most of its elements are outside of the slice, so an update in
 ARGUMENT_CHANGES = "it is the new value of an argument, which is stored in place"
 READER_NEEDS_MEMORY = "a matmul or another separate step reads it, and needs it in memory"
 NO_SHIFTED_INDEX = "no shifted index describes how it reads another array"
+NOT_THIN = "it is no thin padding of an array"
 VALUE_IS_COMPUTED = "the kernel that computes the slice stores it in its place"
 
 
@@ -86,7 +88,9 @@ def inline_padding(graph: Graph, target: Backend) -> Graph:
     where0 = where(ge0, gather_nd0, 0)
     sum0 = sum(where0, dim=0)
     """
-    return graph.rebuild(Inliner(graph).inline) if target.inlines_padding else graph
+    if not (target.inlines_padding or target.inlines_thin_padding):
+        return graph
+    return graph.rebuild(Inliner(graph, only_thin=not target.inlines_padding).inline)
 
 
 class Inliner:
@@ -100,8 +104,8 @@ class Inliner:
         The nodes that are in memory when another kernel runs, among the nodes that the graph has by now.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.updates = graph, graph.slice_updates
+    def __init__(self, graph: Graph, only_thin: bool = False) -> None:
+        self.graph, self.updates, self.only_thin = graph, graph.slice_updates, only_thin
         found = [x for x in graph.nodes if is_update(x)]
         excluded = {x for x in found if self.why_not_candidate(x, graph.memory) is not None}
         for last in found:
@@ -114,6 +118,8 @@ class Inliner:
     def why_not_candidate(self, update: Node, memory: Container[Node]) -> str | None:
         """Return why an update is stored, for reasons that do not depend on other updates; None if it need not be."""
         function = update.function
+        if self.only_thin and not self.is_thin(update):
+            return NOT_THIN
         if isinstance(function, SliceUpdate):
             old = update.inputs[0]
             while is_identity(old) and old.inputs:
@@ -131,6 +137,14 @@ class Inliner:
             if 2 * prod(size for *_, size in ranges) < update.size:
                 return SLICE_IS_SMALL
         return READER_NEEDS_MEMORY if any(isinstance(x.function, SEPARATE_READERS) for x in readers) else None
+
+    def is_thin(self, update: Node) -> bool:
+        """Return whether few elements of an update are padding, and the kernels that read it read no view of it."""
+        ranges, readers = slice_ranges(update), self.updates.users.get(update, ())
+        is_dense = ranges is not None and all(step == 1 for _, step, _ in ranges)
+        is_read_as_it_is = update not in self.updates.roots and not any(isinstance(x.function, View) for x in readers)
+        is_large = ranges is not None and prod(size for *_, size in ranges) >= MIN_DENSITY * update.size
+        return isinstance(update.function, PadSlice) and is_dense and is_read_as_it_is and is_large
 
     def readers(self, update: Node) -> Iterator[Node]:
         """Yield the nodes that read an update, through views and identities or not."""

@@ -19,7 +19,12 @@ class LoopNest:
     __slots__ = ("groups", "is_empty", "points", "row_axes", "shape", "sizes", "stride_kinds", "strides")
 
     def __init__(
-        self, shape: Shape, dims: Iterable[int], layouts: Sequence[Layout], reductions: Sequence[tuple[int, ...]] = ()
+        self,
+        shape: Shape,
+        dims: Iterable[int],
+        layouts: Sequence[Layout],
+        reductions: Sequence[tuple[int, ...]] = (),
+        order_by: Sequence[int] = (),
     ) -> None:
         """Merge the dims of `shape`, of which `dims` are reduced.
 
@@ -32,13 +37,15 @@ class LoopNest:
         reductions : sequence of tuple of int
             If some reductions are nested, the dims of each reduction, inner reductions first: `Kernel.reductions`. Dims
             merge only if the same reductions reduce them. The axes of outer reductions precede those of inner ones.
+        order_by : sequence of int
+            The operands in the order in which the axes follow their memory order; as in `layouts` by default.
         """
-        dims = tuple(dims)
+        dims, operands = tuple(dims), order_by or range(len(layouts))
         strides_along = list(zip(*[x.strides for x in layouts], strict=True)) or [()] * len(shape)  # of all operands, by dim
 
         def axes_of(some_dims: Iterable[int], is_reduced: bool) -> list[tuple[int, tuple[int, ...]]]:
-            # Sorted by the memory order of the first operands, so that neighboring dims merge.
-            order = sorted(some_dims, key=lambda d: [-abs(stride) for stride in strides_along[d]])
+            # Sorted by the memory order of the first of `operands`, so that neighboring dims merge.
+            order = sorted(some_dims, key=lambda d: [-abs(strides_along[d][k]) for k in operands])
             axes = collapse([shape[d] for d in order], zip(*[strides_along[d] for d in order], strict=True))
             if is_reduced and 0 in [shape[d] for d in order]:  # an empty reduction has no element: its axes cannot merge
                 varying = [d for d in order if shape[d] != 1]

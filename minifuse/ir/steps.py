@@ -104,10 +104,11 @@ class Step:
             return layout.shape
         return tuple(1 if d in self.dims and not layout.strides[d] else n for d, n in enumerate(layout.shape))
 
-    def loop_nest(self) -> LoopNest:
-        """Return the loops of a step with a `Kernel`."""
+    def loop_nest(self, largest_first: bool = False) -> LoopNest:
+        """Return the loops of a step with a `Kernel`, in the memory order of the first or the largest operand."""
         layouts = [layout for _, layout in (*self.outputs, *self.inputs)]
-        return LoopNest(self.shape, self.dims, layouts, self.kernel.reductions(self.dims))
+        order = sorted(range(len(layouts)), key=lambda k: -count_distinct(layouts[k])) if largest_first else []
+        return LoopNest(self.shape, self.dims, layouts, self.kernel.reductions(self.dims), order)
 
     def parts(self) -> list["Step"]:
         """Return the steps that a batch consists of, one for each array; for any other step, a list of this step."""
@@ -233,3 +234,8 @@ def split_evenly(views: list[BufferView], count: int) -> list[list[BufferView]]:
     """Split buffer views into `count` lists of equal length."""
     size = len(views) // count
     return [views[k * size : (k + 1) * size] for k in range(count)]
+
+
+def count_distinct(layout: Layout) -> int:
+    """Return the number of elements of a layout in which dims of stride 0 repeat them: each is counted once."""
+    return prod(n for n, stride in zip(layout.shape, layout.strides, strict=True) if stride)

@@ -110,6 +110,40 @@ def test_transposed_operands_have_the_right_elements():
         assert np.allclose(z.numpy(), np.exp(x) * t.numpy() + t.numpy(), rtol=1e-5)
 
 
+def test_reductions_of_operands_in_different_memory_orders(golden):
+    x, y = (np.random.default_rng(k).standard_normal((3, 70, 131)).astype(np.float32) for k in range(2))
+    columns = mf.from_numpy(np.ascontiguousarray(x.transpose(0, 2, 1))).mT
+
+    def normalize(x, y):
+        d = x * y - (x * y).mean(2, True)
+        return d / mf.sqrt((d * d).mean(2, True)), y + d
+
+    golden(body(normalize, columns, mf.from_numpy(y)))
+    exact = (x * y).astype("f8")
+    d = exact - exact.mean(2, keepdims=True)
+    z, w = mf.fuse(normalize)(columns, mf.from_numpy(y))
+    assert np.allclose(z.numpy(), d / np.sqrt((d * d).mean(2, keepdims=True)), atol=1e-5)
+    assert np.allclose(w.numpy(), y + d, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(9, 12), (40, 3), (3, 40), (64, 65), (20, 300)])
+def test_gradients_of_slices_are_added_up_in_one_kernel(shape):
+    def loss(u, w):
+        c = u[1:-1, 1:-1]
+        return ((c * (u[2:, 1:-1] - u[:-2, 1:-1]) + 2 * u[1:-1, :-2]) * w).sum()
+
+    draw, gradients, fused = np.random.default_rng(0), [], mf.fuse(loss)
+    arrays = draw.standard_normal(shape), draw.standard_normal((shape[0] - 2, shape[1] - 2))
+    for dtype, function in ((np.float32, fused), (np.float64, loss)):
+        u, w = (mf.from_numpy(x.astype(dtype)) for x in arrays)
+        function(u.requires_grad_(), w).backward()
+        gradients.append(u.grad.numpy())
+    assert np.allclose(*gradients, atol=1e-5)
+    u, w = (mf.from_numpy(x.astype(np.float32)) for x in arrays)
+    if shape[0] * shape[1] >= 4000:  # where little is padding
+        assert len(fused.explain(u.requires_grad_(), w).backward.run.kernels) == 1
+
+
 def test_strides_of_few_elements_are_in_the_text():
     pairs, x = mf.ones(2, 9001), mf.ones(9001, 2)
     assert "in1_1 = 2\n" in kernels(lambda a, b: a + b, pairs, x.T)[0]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from ...core.dtypes import DType, bool_, int32, int64
 from ...core.interning import toposort
+from ...core.operators import Operator
 from ...ir.kernel_ir import (
     Constant,
     Expression,
@@ -145,6 +146,35 @@ class ExpressionPrinter:
     def combiner_result(self, e: Expression) -> str:
         """Return the text of the result of a combining function."""
         return self.bare(e)
+
+
+class Dialect:
+    """The syntax of loops and loads of a backend; by default, serial loops over all axes."""
+
+    reduces_columns = False  # whether the inner loop may run over a block of columns, with one accumulator each
+    has_tiles = False  # whether transposed operands are processed in tiles
+    splits_ranges = False  # whether the points of a loop at which no index is clamped have a loop of their own
+    wrapping = frozenset({int32, int64})  # dtypes whose sums and products are function calls
+
+    def loop(self, axis: int, is_row: bool, source: ExpressionPrinter) -> list[str]:
+        """Return the lines that open the loop over an axis. A line that ends with a colon opens a block."""
+        return [f"for i{axis} in range(n{axis}):"]
+
+    def load(self, place: str, dtype: DType) -> str:
+        """Return the expression that loads an element. `place` is the text of the element, such as in0[i0]."""
+        return place
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of the function that computes an operator."""
+        return name
+
+    def store_rows(self) -> list[str]:
+        """Return the lines that open the block in which row outputs are stored."""
+        return []
+
+    def after_reduce(self, name: str, operator: Operator) -> list[str]:
+        """Return the lines that finish a reduction after its pass."""
+        return []
 
 
 def combiner_key(e: Op | ReduceExpr) -> tuple[Monoid, tuple[DType, ...]]:

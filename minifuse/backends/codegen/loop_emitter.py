@@ -10,12 +10,11 @@ contains its size. Then compilers unroll the loop along the row, and vectorize t
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from ...core.dtypes import DType, bool_, int32, int64
+from ...core.dtypes import DType
 from ...core.interning import toposort
-from ...core.operators import Operator
 from ...ir.kernel_ir import (
     AtomicAdd,
     Constant,
@@ -30,45 +29,18 @@ from ...ir.kernel_ir import (
     ReduceExpr,
     distinct_reductions,
 )
-from .expression_printer import ExpressionPrinter, literal, operand_name
+from .accumulators import AccumulatorPrinter
+from .expression_printer import Dialect, operand_name
+from .inner_range import InnerRange, find_inner_range
 from .short_axes import Literals
+from .staged_tiles import TILE_COLUMNS, TILE_ROWS, stage_tile
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
-TILE_ROWS, TILE_COLUMNS = 16, 64  # of a tile, if an operand is transposed relative to others; as large as a block
-MAX_STAGED = 8  # operands of which a tile is copied: the copies of more would not fit in the first cache
-LANES = 64  # accumulators along a row of a reduction with several states: four vectors of 512 bits
+MAX_HOISTED, MAX_REPEATED_COST = 4, 2  # values of columns that are stored in blocks, and the cost up to which they are not
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
 
 
-class Dialect:
-    """The syntax of loops and loads of a backend; by default, serial loops over all axes."""
-
-    reduces_columns = False  # whether the inner loop may run over a block of columns, with one accumulator each
-    has_tiles = False  # whether transposed operands are processed in tiles
-    wrapping = frozenset({int32, int64})  # dtypes whose sums and products are function calls
-
-    def loop(self, axis: int, is_row: bool, source: "LoopEmitter") -> list[str]:
-        """Return the lines that open the loop over an axis. A line that ends with a colon opens a block."""
-        return [f"for i{axis} in range(n{axis}):"]
-
-    def load(self, place: str, dtype: DType) -> str:
-        """Return the expression that loads an element. `place` is the text of the element, such as in0[i0]."""
-        return place
-
-    def word(self, name: str, dtype: DType) -> str:
-        """Return the name of the function that computes an operator."""
-        return name
-
-    def store_rows(self) -> list[str]:
-        """Return the lines that open the block in which row outputs are stored."""
-        return []
-
-    def after_reduce(self, name: str, operator: Operator) -> list[str]:
-        """Return the lines that finish a reduction after its pass."""
-        return []
-
-
-class LoopEmitter(ExpressionPrinter):
+class LoopEmitter(AccumulatorPrinter):
     """The body of one kernel, under construction.
 
     Parameters
@@ -114,7 +86,11 @@ class LoopEmitter(ExpressionPrinter):
                 self.varies[e] = True
         self.is_unrolled = any(name.startswith("n") for name in self.literals)
         can_interchange = dialect.reduces_columns and bool(self.reductions) and not self.is_unrolled
-        self.is_columns = can_interchange and self.is_contiguous_across_rows()
+        orders = self.memory_orders() if can_interchange else []
+        self.is_columns = "1s" in orders
+        self.is_staged = self.is_columns and "s1" in orders  # whether tiles of operands are copied to blocks
+        if self.is_staged and (kernel.effects or kernel.find_all(ReadOutput) or not dialect.has_tiles):
+            self.is_columns = self.is_staged = False
         strided = {
             name for name in self.stride_kinds if f"{name}_{self.axes - 1}" in self.literals or name.startswith("base")
         }
@@ -122,14 +98,16 @@ class LoopEmitter(ExpressionPrinter):
         has_rows = dialect.has_tiles and not (self.reductions or self.is_unrolled)
         self.is_tiled = has_rows and "1s" in tails and bool(tails & {"s1", "01"})
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
+        self.staged: dict[str, str] = {}  # operand -> its element in a block
+        self.held: dict[Expression, str] = {}  # value that is constant along the row -> its block of columns
 
-    def is_contiguous_across_rows(self) -> bool:
-        """Return True if an input has stride 1 along the last row axis, and none has stride 1 along the row."""
+    def memory_orders(self) -> list[str]:
+        """Return the stride kinds of each input across rows and along the row."""
         pairs = [k[self.rows - 1] + k[-1] for name, k in self.stride_kinds.items() if name.startswith("in")]
         for index in filter(None, map(self.contiguous_index, self.kernel.find_all(IndexedLoad))):
             kinds = self.stride_kinds[operand_name(index)]
             pairs.append(kinds[self.rows - 1] + (kinds[-1] if kinds[-1] != "0" else "s"))
-        return "1s" in pairs and "s1" not in pairs
+        return pairs
 
     def contiguous_index(self, e: IndexedLoad) -> IndexValue | None:
         """Return the index expression of the contiguous dim of an indexed load, if it is a plain index; else None."""
@@ -161,11 +139,16 @@ class LoopEmitter(ExpressionPrinter):
 
     def place(self, name: str) -> str:
         """Return the element of an operand at the current point of the loops."""
-        return f"{name}[{self.position(name)}]"
+        return self.staged.get(name) or f"{name}[{self.position(name)}]"
 
     def position(self, name: str) -> str:
         """Return the position of an operand's element at the current point of the loops."""
         return position_text(name, [f"i{a}" for a in range(self.axes)], self.stride_kinds[name])
+
+    def shifted(self, name: str, starts: Mapping[int, str]) -> str:
+        """Return the pointer to an operand's element at the first indices of some axes."""
+        indices = [starts.get(a, f"i{a}") for a in range(self.axes)]
+        return f"shift({name}, {position_text(name, indices, self.stride_kinds[name])})"
 
     def element_read(self, e: Expression) -> str:
         """Return the element that a leaf reads."""
@@ -205,8 +188,9 @@ class LoopEmitter(ExpressionPrinter):
         with self.block(*[line for axis in axes for line in self.dialect.loop(axis, True, self)]):
             if self.is_columns:
                 start, stop = ("start", "stop") if last == 0 else ("0", f"n{last}")
-                with self.block(f"for block in range({start}, {stop}, {COLUMNS_PER_BLOCK}):"):
-                    self.line(f"width = min({COLUMNS_PER_BLOCK}, {stop} - block)")
+                width = TILE_COLUMNS if self.is_staged else COLUMNS_PER_BLOCK
+                with self.block(f"for block in range({start}, {stop}, {width}):"):
+                    self.line(f"width = min({width}, {stop} - block)")
                     self.row()
             elif self.is_tiled:
                 self.tiles()
@@ -215,30 +199,17 @@ class LoopEmitter(ExpressionPrinter):
         return "\n".join(self.lines) + "\n"
 
     def tiles(self) -> None:
-        """Emit the loops over the tiles of the last two axes. Of transposed operands, a tile is copied to a block first."""
+        """Emit the loops over the tiles of the last two axes."""
         a, b = self.axes - 2, self.axes - 1
         start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
-        along_rows = f"for i{a} in range(tile{a}, min(tile{a} + {TILE_ROWS}, {stop})):"
-        loads = {operand_name(e): e for e in self.kernel.find_all(Load) if self.last_axis_stride_kind(e) == "s"}
-        staged = {
-            name: e
-            for name, e in loads.items()
-            if self.stride_kinds[name][-2] == "1"
-            and name.startswith("in")
-            and e.dtype is not bool_
-            and not self.kernel.effects
-        }
-        tile = f"for tile{a} in range({start}, {stop}, {TILE_ROWS}):", f"for tile{b} in range(0, n{b}, {TILE_COLUMNS}):"
-        with self.block(*tile):
-            for name, e in [*staged.items()][:MAX_STAGED]:
-                block, first = f"block_{name}", [*[f"i{axis}" for axis in range(a)], f"tile{a}", f"tile{b}"]
-                source = f"shift({name}, {position_text(name, first, self.stride_kinds[name])})"
-                sizes = f"min({TILE_ROWS}, {stop} - tile{a}), min({TILE_COLUMNS}, n{b} - tile{b})"
-                self.line(f"{block} = block_of_{e.dtype.short}()")
-                self.line(f"turn_tile({block}, {TILE_COLUMNS}, {source}, {name}_{b}, {sizes})")
-                place = f"{block}[(i{a} - tile{a}) * {TILE_COLUMNS} + i{b} - tile{b}]"
-                self.names[e] = self.dialect.load(place, e.dtype)
-            with self.block(along_rows):
+        loads = {operand_name(e): e.dtype for e in self.kernel.find_all(Load) if not isinstance(e, IndexValue)}
+        outputs = {f"out{k}": e.dtype for k, e in enumerate(self.kernel.outputs)}
+        with self.block(
+            f"for tile{a} in range({start}, {stop}, {TILE_ROWS}):", f"for tile{b} in range(0, n{b}, {TILE_COLUMNS}):"
+        ):
+            sizes = f"min({TILE_ROWS}, {stop} - tile{a})", f"min({TILE_COLUMNS}, n{b} - tile{b})"
+            loop = f"for i{a} in range(tile{a}, min(tile{a} + {TILE_ROWS}, {stop})):"
+            with stage_tile(self, loads, outputs, (a, b), (f"tile{a}", f"tile{b}"), sizes), self.block(loop):
                 self.row()
 
     def loop_along_tile(self) -> str:
@@ -264,6 +235,8 @@ class LoopEmitter(ExpressionPrinter):
             current = {e for e in self.order if self.pass_index[e] == index}
             constant = [e for e in self.order if e in current and not self.varies[e] and e in needed and not self.is_columns]
             stored = [(k, e) for k, e in enumerate(self.kernel.outputs) if k >= elements and e in current]
+            if self.is_columns:
+                self.hoist_columns([e for e in self.order if e in current and not self.varies[e] and e in needed])
             if constant or stored:
                 with self.columns():
                     self.define(constant + [e for _, e in stored], always=constant)
@@ -275,6 +248,20 @@ class LoopEmitter(ExpressionPrinter):
             if reductions or ready or self.kernel.effects:
                 self.emit_pass(reductions, ready, self.spill(index, reductions) if reductions else {})
 
+    def hoist_columns(self, constant: Sequence[Expression]) -> None:
+        """Compute values that are constant along the row once for each column of a block, if that costs more than a load."""
+        hoisted = [e for e in constant if isinstance(e, Op) and costs_of([e], self.names) > MAX_REPEATED_COST][:MAX_HOISTED]
+        names: dict[Expression, str] = {e: f"held{len(self.held) + k}" for k, e in enumerate(hoisted)}
+        for e, name in names.items():
+            self.line(f"{name} = block_of_{e.dtype.short}()")
+        if hoisted:
+            with self.columns():
+                self.define(hoisted)
+                for e, name in names.items():
+                    self.line(f"{name}[c] = {self.bare(e)}")
+        self.held |= names
+        self.names |= {e: self.dialect.load(f"{name}[c]", e.dtype) for e, name in names.items()}
+
     def store_rows(self) -> list[str]:
         """Return the lines that open the block in which row outputs are stored."""
         return self.dialect.store_rows()
@@ -285,6 +272,8 @@ class LoopEmitter(ExpressionPrinter):
         Output k is stored in the last pass that needs the value.
         """
         spills: dict[int, Expression] = {}
+        if self.is_staged:
+            return spills
         last_pass = self.last_passes()
         inputs = {e for reduction in reductions for x in reduction.inputs for e in inputs_in_pass(x)}
         for k, element in enumerate(self.kernel.pointwise_outputs):
@@ -312,30 +301,27 @@ class LoopEmitter(ExpressionPrinter):
     ) -> None:
         """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
         names_before = dict(self.names)
-        states = self.state_names(reductions)
+        states = self.state_names(reductions) if reductions else {}
         totals = {x: name + "[c]" * self.is_in_block(x) for x, name in states.items()}
-        self.start(states)
-        loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
-        if self.is_tiled:
-            loops = [self.loop_along_tile()]
-        elif not self.is_columns and any(self.is_in_block(e) for e in reductions):
-            loops[-1:] = self.loop_over_lanes(self.axes - 1)
-        with self.block(*loops), self.columns():
-            self.emit_stores()
-            reloaded = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
-            for e in reloaded:  # loaded before the output overwrites it
-                self.name(e)
-            # If outputs are read as well, compute all of them before storing the first.
-            computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
-            in_place = [e for _, e in elements] if computes_first else []
-            values = [x for e in reductions for x in e.inputs]
-            self.define(values + [e for _, e in elements], always=[*spills.values(), *in_place])
-            for k, e in spills.items():
-                self.store(k, e)
-            for e in reductions:
-                self.combine(e, [totals[x] for x in e.states], e.inputs)
-            for k, e in elements:
-                self.store(k, e)
+        if reductions:
+            self.start(states)
+        values, reloaded = [*[x for e in reductions for x in e.inputs], *[e for _, e in elements]], list[Expression]()
+        inner = self.inner_range(values, reductions) if self.raws and not (spills or self.spilled) else None
+        if inner is not None:
+            self.emit_ranges(inner, reductions, elements, totals)
+        else:
+            with self.row_loops(reductions, values, [k for k, _ in elements]), self.columns():
+                self.emit_stores()
+                reloaded = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
+                for e in reloaded:  # loaded before the output overwrites it
+                    self.name(e)
+                # If outputs are read as well, compute all of them before storing the first.
+                computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
+                in_place = [e for _, e in elements] if computes_first else []
+                self.define(values, always=[*spills.values(), *in_place])
+                for k, e in spills.items():
+                    self.store(k, e)
+                self.combine_and_store(reductions, elements, totals)
         computed: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
         if not self.is_columns:
             for e in filter(self.is_in_block, reductions):
@@ -345,76 +331,80 @@ class LoopEmitter(ExpressionPrinter):
         in_memory = {*spills.values(), *filter(self.is_in_block, totals)}
         computed = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in computed.items()}
         self.names = {e: name for e, name in names_before.items() if e not in reloaded} | computed
-        for e in reductions:
-            for line in self.dialect.after_reduce(totals[e], e.operator):
+        for reduction in reductions:
+            for line in self.dialect.after_reduce(totals[reduction], reduction.operator):
                 self.line(line)
 
-    def state_names(self, reductions: Sequence[ReduceExpr]) -> dict[ReduceExpr, str]:
-        """Return the names of the accumulators of all states of some reductions."""
-        numbers = {e.states[0]: k for k, e in enumerate(self.reductions)}
-        names = {e: f"fold{numbers[e.states[0]]}" for e in reductions}
-        return {x: names[e] + f"_{k}" * (len(e.inputs) > 1) for e in reductions for k, x in enumerate(e.states)}
+    def combine_and_store(
+        self, reductions: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], totals: Mapping[ReduceExpr, str]
+    ) -> None:
+        """Emit the accumulation of reductions and the stores of outputs at one point of the loops."""
+        for reduction in reductions:
+            self.combine(reduction, [totals[x] for x in reduction.states], reduction.inputs)
+        for k, e in elements:
+            self.store(k, e)
 
-    def is_in_block(self, e: Expression) -> bool:
-        """Return whether a reduction has an accumulator for each of several elements: columns, or lanes of a row.
+    def inner_range(self, values: Sequence[Expression], reductions: Sequence[ReduceExpr]) -> InnerRange | None:
+        """Return the range of the innermost loop in which no index is clamped; None if there is only one loop."""
+        is_simple = not (self.is_tiled or self.is_columns or any(map(self.is_in_block, reductions)))
+        if not (self.dialect.splits_ranges and is_simple) or self.kernel.effects or self.kernel.find_all(ReadOutput):
+            return None
+        return find_inner_range(values, self.names, self.varies, self.stride_kinds, self.text)
 
-        Compilers vectorize the loop over a row only if its reductions have one state, and else the loop over lanes.
-        """
-        has_lanes = self.dialect.reduces_columns and not self.is_unrolled
-        return isinstance(e, ReduceExpr) and (self.is_columns or (has_lanes and len(e.inputs) > 1))
+    def emit_ranges(
+        self,
+        inner: InnerRange,
+        reductions: Sequence[ReduceExpr],
+        elements: Sequence[tuple[int, Expression]],
+        totals: Mapping[ReduceExpr, str],
+    ) -> None:
+        """Emit the loop along the row as three loops: both ends, and the range in which no index is clamped."""
+        a, values = self.axes - 1, [*[x for e in reductions for x in e.inputs], *[e for _, e in elements]]
+        start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
+        loops = [line for axis in range(self.rows, a) for line in self.dialect.loop(axis, False, self)]
+        firsts, ends = (
+            [f"{bound} - {replace_index(self.text(x), f'i{a}', '0')}" for bound, x in bounds]
+            for bounds in (inner.firsts, inner.ends)
+        )
+        with self.block(*loops) if loops else nullcontext():
+            self.line(f"first = min(max({', '.join([start, *firsts])}), {stop})")
+            self.line(f"end = max(min({', '.join([stop, *ends])}), first)")
+            names = dict(self.names)
+            names |= {e: "True" if x is None else self.text(x) for e, x in inner.names.items()}
+            with self.block("for k in range(2):", f"for i{a} in range(end if k else {start}, {stop} if k else first):"):
+                self.define(values)
+                self.combine_and_store(reductions, elements, totals)
+            self.names = names
+            with self.block(f"for i{a} in range(first, end):"):
+                self.define(values)
+                self.combine_and_store(reductions, elements, totals)
 
-    def loop_over_lanes(self, axis: int) -> list[str]:
-        """Return the lines that open the loops over a row, in steps of the number of lanes."""
-        return [
-            f"for block in range(0, n{axis}, {LANES}):",
-            f"for c in range(min({LANES}, n{axis} - block)):",
-            f"i{axis} = block + c",
-        ]
+    def row_loops(
+        self, reductions: Sequence[ReduceExpr], values: Sequence[Expression], outputs: Sequence[int]
+    ) -> AbstractContextManager[None]:
+        """Open the loops along the row for a pass that computes some values and stores some outputs."""
+        loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
+        if self.is_staged:
+            return self.staged_loops(loops[:-1], values, outputs)
+        if self.is_tiled:
+            loops = [self.loop_along_tile()]
+        elif not self.is_columns and any(self.is_in_block(e) for e in reductions):
+            loops[-1:] = self.loop_over_lanes(self.axes - 1)
+        return self.block(*loops)
 
-    def combine_lanes(self, e: ReduceExpr, blocks: Sequence[str]) -> None:
-        """Emit the combination of all lanes: each lane of the first half with one of the second, until one is left."""
-        self.line(f"count = min({LANES}, n{self.axes - 1})")
-        with self.block("while count > 1:"):
-            self.line("half = count // 2")
-            self.line("count -= half")
-            with self.block("for c in range(half):"):
-                a, b = ([f"{block}[{index}]" for block in blocks] for index in ("c", "count + c"))
-                operands = [*self.load_states(e, a), *self.load_states(e, b)]
-                self.line(f"{', '.join(a)} = {self.operator_name(e)}({', '.join(operands)})")
-
-    def combine(self, e: ReduceExpr, places: Sequence[str], values: Sequence[Expression]) -> None:
-        """Emit the accumulation of one value of a reduction. `places` are the accumulators of its states."""
-        texts, symbol = [self.bare(x) for x in values], self.symbol(e)
-        if symbol:
-            self.line(f"{places[0]} {symbol}= {texts[0]}")
-        else:
-            self.line(f"{', '.join(places)} = {self.operator_name(e)}({', '.join([*self.load_states(e, places), *texts])})")
-
-    def load_states(self, e: ReduceExpr, places: Sequence[str]) -> list[str]:
-        """Return the texts that load the states of an accumulator."""
-        if len(places) == 1:
-            return [*places]
-        pairs = zip(places, e.states, strict=True)
-        return [self.dialect.load(place, x.dtype) if place.endswith("]") else place for place, x in pairs]
-
-    def start(self, states: dict[ReduceExpr, str]) -> None:
-        """Emit the accumulators, initialized with the identities of their operators."""
-        blocks = {e: name for e, name in states.items() if self.is_in_block(e)}
-        for e, name in blocks.items():
-            self.line(f"{name} = block_of_{e.dtype.short}()")
-        if self.is_columns and states:
-            with self.columns():
-                self.start_all(states, "[c]")
-            return
-        if blocks:
-            with self.block(f"for c in range(min({LANES}, max(n{self.axes - 1}, 1))):"):
-                self.start_all(blocks, "[c]")
-        self.start_all({e: name for e, name in states.items() if e not in blocks})
-
-    def start_all(self, totals: dict[ReduceExpr, str], index: str = "") -> None:
-        """Emit the initial values of some accumulators."""
-        for e, name in totals.items():
-            self.line(f"{name}{index} = {literal(e.identity, e.dtype)}")
+    @contextmanager
+    def staged_loops(self, outer: Sequence[str], values: Sequence[Expression], outputs: Sequence[int]) -> Iterator[None]:
+        """Open the loops along the row; a tile of each operand that is contiguous along it is transposed."""
+        a, order = self.axes - 1, toposort(values, lambda e: () if e in self.names else e.inputs)
+        loads = {operand_name(e): e.dtype for e in order if isinstance(e, Load) and not isinstance(e, IndexValue)}
+        stored = {f"out{k}": self.kernel.outputs[k].dtype for k in outputs}
+        sizes = f"min({TILE_ROWS}, n{a} - tile{a})", "width"
+        with (
+            self.block(*outer, f"for tile{a} in range(0, n{a}, {TILE_ROWS}):"),
+            stage_tile(self, loads, stored, (a, self.rows - 1), (f"tile{a}", "block"), sizes),
+            self.block(f"for i{a} in range(tile{a}, min(tile{a} + {TILE_ROWS}, n{a})):"),
+        ):
+            yield
 
 
 def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:
@@ -432,6 +422,12 @@ def replace_index(text: str, index: str, new: str) -> str:
 def inputs_in_pass(root: Expression) -> list[Expression]:
     """Return the expressions that a value is computed from in its pass, back to the reductions of earlier passes."""
     return toposort([root], lambda e: () if isinstance(e, ReduceExpr) else e.inputs)
+
+
+def costs_of(roots: Sequence[Expression], known: Collection[Expression]) -> int:
+    """Return the cost of some values in additions, given those that are known."""
+    order = toposort(roots, lambda e: () if e in known or isinstance(e, ReduceExpr) else e.inputs)
+    return sum(e.operator.cost for e in order if isinstance(e, Op) and e.operator is not None and e not in known)
 
 
 def is_expensive(e: Expression) -> bool:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ...core.interning import toposort
 from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr, distinct_reductions
-from .expression_printer import operand_name
-from .loop_emitter import COLUMNS_PER_BLOCK, Dialect, LoopEmitter
+from .expression_printer import Dialect, operand_name
+from .loop_emitter import COLUMNS_PER_BLOCK, LoopEmitter
 from .short_axes import MAX_LITERAL_STRIDE
 
 MAX_UNROLLED = 16  # indices of a row axis that may be moved into the loops of the reductions

@@ -25,8 +25,6 @@ def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
     compilers load vectors and pick elements, instead of loading each element.
     """
     rows, sizes = nest.row_axes, nest.sizes
-    if nest.points < MIN_UNROLLED_POINTS:
-        return ()
     max_size = MAX_UNROLLED_ROW if kernel.find_all(ReduceExpr) else MAX_UNROLLED_AXIS
     is_short = rows > 0 and prod(sizes[rows:]) <= max_size and sizes[rows - 1] >= MIN_VECTORIZED_ROWS
     axes, max_stride = (

@@ -32,7 +32,7 @@ from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ..codegen.nested_loops import NestedLoops
-from ..codegen.short_axes import short_literals
+from ..codegen.short_axes import MIN_UNROLLED_POINTS, short_literals
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, numba_fallback, split_launches, transpose_copy
@@ -55,8 +55,8 @@ class CpuKernel(Executable):
 
     @cached_property
     def nest(self) -> LoopNest:
-        """The loops."""
-        return self.step.loop_nest()
+        """The loops; those of reductions are in the memory order of the largest operand."""
+        return self.step.loop_nest(largest_first=bool(self.step.dims))
 
     @cached_property
     def indexed_kinds(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class CpuKernel(Executable):
             return self.segment_sum.source
         if self.transposed_axes is not None:
             return transpose_copy.source(self.kernel)
-        literals = short_literals(self.kernel, self.nest)
+        literals = short_literals(self.kernel, self.nest) if self.nest.points >= MIN_UNROLLED_POINTS else ()
         return kernel_text(self.kernel, self.nest.row_axes, self.nest.stride_kinds, self.indexed_kinds, literals)
 
     def cost(self) -> Cost:
@@ -232,6 +232,7 @@ class ParallelBackend(Backend):
 
     name = "parallel"
     has_roofline = True
+    inlines_thin_padding = True
 
     def compile(self, step: Step) -> Executable:
         """Return the executable of a step. Machine code is compiled when it is loaded."""

@@ -24,8 +24,8 @@ from ...core.dtypes import DType, bool_
 from ...core.errors import CompileError
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter
 from ...runtime.kernel_cache import cache as kernel_cache
-from ..codegen.expression_printer import operand_name
-from ..codegen.loop_emitter import Dialect, LoopEmitter
+from ..codegen.expression_printer import Dialect, ExpressionPrinter, operand_name
+from ..codegen.loop_emitter import LoopEmitter
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
 from ..codegen.short_axes import Literals
 from ..llvm_linker import VECTOR_BYTES, host_processor, link, needed_symbols
@@ -224,8 +224,9 @@ class SerialLoops(Dialect):
 
     reduces_columns = True
     has_tiles = True
+    splits_ranges = True
 
-    def loop(self, axis: int, is_row: bool, source: LoopEmitter) -> list[str]:
+    def loop(self, axis: int, is_row: bool, source: ExpressionPrinter) -> list[str]:
         """Return a plain loop."""
         return [f"for i{axis} in range({'start, stop' if axis == 0 else f'n{axis}'}):"]
 

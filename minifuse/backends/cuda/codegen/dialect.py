@@ -3,8 +3,7 @@
 from ....core.dtypes import DType, bool_, int32, int64
 from ....core.operators import floordiv, mod
 from ....ir.kernel_ir import Constant, Expression, Op
-from ...codegen.expression_printer import WRAPPING_OPS, ExpressionPrinter
-from ...codegen.loop_emitter import Dialect
+from ...codegen.expression_printer import WRAPPING_OPS, Dialect, ExpressionPrinter
 
 BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with other names and other semantics for integers
 

@@ -61,7 +61,7 @@ def check(backend, run, program):
         assert_close(grad, differences(program, arrays, k), "difference", scale=LARGE, what=f"the gradient of x{k}")
 
 
-@pytest.mark.sampled(4, each="run")
+@pytest.mark.sampled(2, each="backend")
 @every_backend
 @pytest.mark.parametrize("run", RUNS)
 @given(program=expressions())

@@ -60,7 +60,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With `--sample`, keep one case of n of each test marked `sampled(n)`: at least one, always the same ones.
 
-    `sampled(n, each="name")` keeps one of n for each value of the parameter `name`.
+    `sampled(n, each="name")` keeps one of n for each value of the parameter `name`. Tests of one file with the same number
+    of cases keep the same ones, since they may share what they compile.
     """
     if not config.getoption("--sample"):
         return
@@ -72,7 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped, seeded = set[pytest.Item](), dict[str, random.Random]()
     for (test, _), found in cases.items():
         (n,) = found[0].get_closest_marker("sampled").args
-        kept = seeded.setdefault(test, random.Random(test)).sample(found, -(-len(found) // n))
+        chance = seeded.setdefault(test, random.Random(test.partition("::")[0]))
+        kept = chance.sample(found, -(-len(found) // n))
         dropped |= {*found} - {*kept}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]

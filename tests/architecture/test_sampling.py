@@ -44,5 +44,10 @@ def test_a_case_of_each_value_of_a_parameter_is_left():
     assert len({name[-4] for name in left}) > 1
 
 
+def test_tests_of_a_file_keep_the_same_cases():
+    left, _ = sampled([Item(f"a.py::{test}[{k}]", 3) for test in ("test_x", "test_y") for k in range(10)])
+    assert [name[-2] for name in left if "test_x" in name] == [name[-2] for name in left if "test_y" in name]
+
+
 def test_without_the_option_all_are_left():
     assert sampled(ITEMS, is_asked=False) == ([x.nodeid for x in ITEMS], [])

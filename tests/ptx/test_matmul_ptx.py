@@ -193,6 +193,7 @@ def test_a_turn_loads_and_stores_16_bytes():
     assert count(r"st\.global\.v4\.[fb]32", ptx) == 4
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in WITH_EPILOGUE if name.split(":")[0] in SHAPES])
 def test_four_neighbours_of_an_epilogue_at_once(name):
     """What lies along rows is loaded and stored in 16 bytes a thread; of bools, in 4."""
@@ -207,6 +208,7 @@ def test_four_neighbours_of_an_epilogue_at_once(name):
     assert "cp.async" in ptx
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in WITH_PROLOGUE if name.split(":")[0] in SHAPES])
 def test_a_prologue_changes_tiles_where_they_are(name):
     """Copies still go past the registers; what is changed comes back to shared memory."""

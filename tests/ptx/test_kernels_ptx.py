@@ -215,14 +215,14 @@ def exempt(name):
     return {fault for case, fault in EXEMPT if case == name}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", MATRIX)
 def test_a_kernel_has_the_instructions_that_it_promises(name):
     """Exemptions too are exact: one that is no longer needed goes."""
     assert lacking(name, NEW) == exempt(name)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", OLDER)
 def test_an_older_processor_has_them_too(name):
     assert lacking(name, OLD) == exempt(name)

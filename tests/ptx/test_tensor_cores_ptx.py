@@ -75,6 +75,7 @@ def test_wgmma(name):
     assert not re.search(r"(div|rem)\.[su]64", ptx), "a division of 64 bits is a call, and then no wgmma runs ahead"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", WGMMA)
 def test_linked_wgmma_keeps_its_registers_and_stays_asynchronous(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')

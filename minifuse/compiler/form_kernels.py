@@ -91,11 +91,12 @@ def find_only_root(graph: Graph) -> Node | None:
 
     So it is if all ops are pointwise, each of them is read without a view, and none is stored for another.
     """
-    if len(graph.stored_roots) != 1 or graph.phases != (EARLY,) or graph.materialized or len(graph.nodes) > MAX_OPS:
+    roots = {*map(strip_views, graph.roots)}
+    if len(roots) != 1 or graph.phases != (EARLY,) or graph.materialized or len(graph.nodes) > MAX_OPS:
         return None
     if len(graph.ops) > 1 and graph.has(View, GatherND):
         return None
-    (root,) = graph.stored_roots
+    (root,) = roots
     others = [x for x in graph.ops if not x.is_pointwise]
     return root if root.is_pointwise and root not in graph.memory and not others else None
 

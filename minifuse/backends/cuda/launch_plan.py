@@ -3,17 +3,14 @@
 The interpreter, the app, the tests and the GPU use the same plan, so a picture shows exactly the launch that runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...simt import Pointer
 from .geometry import LaunchGeometry
-
-if TYPE_CHECKING:
-    from .device import CudaDevice
 
 KernelArgument = int | float | np.generic | np.ndarray | Pointer  # for the interpreter, an address is a pointer or an array
 
@@ -43,30 +40,3 @@ class ReadyLaunch(NamedTuple):
     kinds: tuple[str, ...]
     arguments: list[KernelArgument]
     owner: object = None  # owns memory that must stay allocated until the launch has ended
-
-
-class CudaLauncher:
-    """Base class of launchers on a device. A call runs all launches that are ready for its values, one after the other."""
-
-    device: "CudaDevice"
-
-    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
-        """Return the launches, given the addresses of outputs and inputs, and numbers."""
-        raise NotImplementedError
-
-    def __call__(self, *values: Any) -> None:
-        """Launch with the addresses of outputs and inputs, and with numbers."""
-        self.run_launches(self.ready_launches(*values))
-
-    def run_launches(self, launches: Sequence[ReadyLaunch]) -> None:
-        """Run launches one after the other."""
-        for run, _, arguments, _ in launches:
-            try:
-                run(*arguments)
-            except Exception as error:
-                self.device.recover(run, arguments, error)
-
-    def plans(self, *values: Any) -> list[LaunchPlan]:
-        """Return the launches without running them."""
-        ready = [(x.run, tuple(x.arguments)) for x in self.ready_launches(*values)]
-        return [LaunchPlan(run.kernel, *run.geometry, arguments, run.shared) for run, arguments in ready]

@@ -38,7 +38,7 @@ from .geometry import (
     geometry_of,
     line_geometry,
 )
-from .launch_plan import CudaLauncher, DeviceLaunch, KernelArgument, ReadyLaunch
+from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
 from .matmul.launches import plan_matmul
 from .matmul.operands import (
     OUT,
@@ -60,6 +60,33 @@ ALIGNMENT_MASK = 15  # bits that are 0 in an address where four elements can be 
 AlignmentFlags = tuple[bool, bool, bool]  # whether the addresses of outputs, of a and of b are multiples of 16 bytes
 ALL_ALIGNED = True, True, True
 Dim3 = tuple[int, int, int]
+
+
+class CudaLauncher:
+    """Base class of launchers on a device. A call runs all launches that are ready for its values, one after the other."""
+
+    device: "CudaDevice"
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """Return the launches, given the addresses of outputs and inputs, and numbers."""
+        raise NotImplementedError
+
+    def __call__(self, *values: Any) -> None:
+        """Launch with the addresses of outputs and inputs, and with numbers."""
+        self.run_launches(self.ready_launches(*values))
+
+    def run_launches(self, launches: Sequence[ReadyLaunch]) -> None:
+        """Run launches one after the other."""
+        for run, _, arguments, _ in launches:
+            try:
+                run(*arguments)
+            except Exception as error:
+                self.device.recover(run, arguments, error)
+
+    def plans(self, *values: Any) -> list[LaunchPlan]:
+        """Return the launches without running them."""
+        ready = [(x.run, tuple(x.arguments)) for x in self.ready_launches(*values)]
+        return [LaunchPlan(run.kernel, *run.geometry, arguments, run.shared) for run, arguments in ready]
 
 
 class CudaKernelLauncher(CudaLauncher):

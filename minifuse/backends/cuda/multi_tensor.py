@@ -27,8 +27,8 @@ from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .compiler import kernel_from_text
 from .geometry import THREADS, VECTOR_WIDTH, LaunchGeometry, line_geometry
 from .intrinsics.pointer_table import DEVICE_FUNCTIONS
-from .launch_plan import CudaLauncher, KernelArgument, ReadyLaunch
-from .launcher import ALIGNMENT_MASK, to_kernel_number
+from .launch_plan import KernelArgument, ReadyLaunch
+from .launcher import ALIGNMENT_MASK, CudaLauncher, to_kernel_number
 
 if TYPE_CHECKING:
     from .device import CudaDevice

@@ -34,8 +34,8 @@ from ..codegen.gpu_schedule import ChunkedAxis, Split, choose_schedule, choose_s
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
 from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
-from .launch_plan import CudaLauncher, ReadyLaunch
-from .launcher import CudaKernelLauncher
+from .launch_plan import ReadyLaunch
+from .launcher import CudaKernelLauncher, CudaLauncher
 
 if TYPE_CHECKING:
     from .device import CudaDevice

@@ -18,8 +18,8 @@ from ....simt import Pointer
 from ...base import Launcher
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...fast_call import CallValue, encode_argument
-from ..launch_plan import CudaLauncher, DeviceLaunch, KernelArgument, ReadyLaunch
-from ..launcher import ALIGNMENT_MASK, prepare_kernels
+from ..launch_plan import DeviceLaunch, KernelArgument, ReadyLaunch
+from ..launcher import ALIGNMENT_MASK, CudaLauncher, prepare_kernels
 from ..tile_shapes import GpuKernel
 from . import backward, forward
 from .forward import NO_LIMIT, WIDTHS, AttentionTile

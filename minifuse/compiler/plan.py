@@ -362,7 +362,7 @@ class Plan:
             result_buffers,
             self.output_metas,
             constants,
-            function_name(self.function),
+            getattr(self.function, "__name__", str(self.function)),
             self.names,
         )
         self.text = self.host.text

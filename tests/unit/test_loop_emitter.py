@@ -150,6 +150,12 @@ def test_strides_of_few_elements_are_in_the_text():
     assert "n1 = 2\n" in kernels(lambda a, b: a + b, x, pairs.T)[0]
 
 
+def test_few_columns_are_not_reduced_in_blocks():
+    few, many = (mf.ones(3, 9001, n).permute(0, 2, 1) for n in (2, 64))
+    assert "block_of" not in kernels(lambda x: x.sum(2), few)[0]
+    assert "block_of" in kernels(lambda x: x.sum(2), many)[0]
+
+
 # What does not reach the text
 
 

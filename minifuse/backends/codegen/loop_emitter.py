@@ -84,8 +84,9 @@ class LoopEmitter(AccumulatorPrinter):
                 self.varies[e] = bool(self.stride_kinds[operand_name(e)][rows:].strip("0"))
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
-        self.is_unrolled = any(name.startswith("n") for name in self.literals)
-        can_interchange = dialect.reduces_columns and bool(self.reductions) and not self.is_unrolled
+        self.is_unrolled = f"n{self.axes - 1}" in self.literals
+        has_columns = not self.is_unrolled and f"n{rows - 1}" not in self.literals
+        can_interchange = dialect.reduces_columns and bool(self.reductions) and has_columns
         orders = self.memory_orders() if can_interchange else []
         self.is_columns = "1s" in orders
         self.is_staged = self.is_columns and "s1" in orders  # whether tiles of operands are copied to blocks

@@ -22,7 +22,8 @@ def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
     """Return the sizes of the axes along a row of few elements, and small strides along the row and across rows.
 
     If a row is long or there are few rows, only the smallest strides along its last axis are returned: with such a constant,
-    compilers load vectors and pick elements, instead of loading each element.
+    compilers load vectors and pick elements, instead of loading each element. The size of a short axis across rows says that
+    its elements do not fill a vector.
     """
     rows, sizes = nest.row_axes, nest.sizes
     max_size = MAX_UNROLLED_ROW if kernel.find_all(ReduceExpr) else MAX_UNROLLED_AXIS
@@ -32,6 +33,8 @@ def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
     )
     names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
     literals = [(f"n{axis}", sizes[axis]) for axis in axes if is_short and axis >= rows]
+    if kernel.find_all(ReduceExpr) and not is_short and sizes[rows - 1] < MIN_VECTORIZED_ROWS:
+        literals.append((f"n{rows - 1}", sizes[rows - 1]))
     for name, strides in zip(names, nest.strides, strict=True):
         inner = [(axis, strides[axis]) for axis in axes]
         literals += [(f"{name}_{axis}", s) for axis, s in inner if s not in (0, 1) and abs(s) <= max_stride]

@@ -105,9 +105,13 @@ class Step:
         return tuple(1 if d in self.dims and not layout.strides[d] else n for d, n in enumerate(layout.shape))
 
     def loop_nest(self, largest_first: bool = False) -> LoopNest:
-        """Return the loops of a step with a `Kernel`, in the memory order of the first or the largest operand."""
+        """Return the loops of a step with a `Kernel`, in the memory order of the first operand.
+
+        With `largest_first`, it is that of the first operand that has an element for each point, if there is one.
+        """
         layouts = [layout for _, layout in (*self.outputs, *self.inputs)]
-        order = sorted(range(len(layouts)), key=lambda k: -count_distinct(layouts[k])) if largest_first else []
+        whole = [k for k, x in enumerate(layouts) if largest_first and repeats_nothing(x)]
+        order = [*whole[:1], *range(len(layouts))] if whole else []
         return LoopNest(self.shape, self.dims, layouts, self.kernel.reductions(self.dims), order)
 
     def parts(self) -> list["Step"]:
@@ -236,6 +240,6 @@ def split_evenly(views: list[BufferView], count: int) -> list[list[BufferView]]:
     return [views[k * size : (k + 1) * size] for k in range(count)]
 
 
-def count_distinct(layout: Layout) -> int:
-    """Return the number of elements of a layout in which dims of stride 0 repeat them: each is counted once."""
-    return prod(n for n, stride in zip(layout.shape, layout.strides, strict=True) if stride)
+def repeats_nothing(layout: Layout) -> bool:
+    """Return whether a layout has another element for each index: no dim has stride 0."""
+    return all(n == 1 or stride for n, stride in zip(layout.shape, layout.strides, strict=True))

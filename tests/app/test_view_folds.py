@@ -117,8 +117,6 @@ def test_long_reductions_show_several_reads_per_frame():
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize(("subject", "shape", "pieces"), [(ROWS, LONG, 4), (LARGEST, LONG, 4), (COLUMNS, TALL, 16)])
 def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces, backend):
-    if backend == "cuda" and subject == COLUMNS:
-        pieces = 4  # the schedule of a GPU splits columns less
     seen = folds.folded(subject, shape, backend, 5, piece=99)
     assert (seen.pieces, seen.piece) == (pieces, pieces - 1)
     length = shape[folds.SUBJECTS[subject].dim] // pieces

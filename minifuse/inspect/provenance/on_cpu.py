@@ -7,6 +7,7 @@ LLVM transforms the text is not visible here: it may reduce a row in the lanes o
 import copy
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf, nan
 from typing import Any, SupportsFloat
@@ -162,6 +163,29 @@ class RecordedKernel(CpuKernel):
         return record
 
 
+@dataclass(frozen=True)
+class ShiftedMemory:
+    """Memory from an element on."""
+
+    memory: Any
+    first: int
+
+    def __getitem__(self, place: int) -> Any:
+        """Return an element."""
+        return self.memory[self.first + place]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        """Store an element."""
+        self.memory[self.first + place] = value
+
+
+def turn_tile(out: Any, step: int, x: Any, x_step: int, rows: int, columns: int) -> None:
+    """Copy out[i * step + j] = x[j * x_step + i] for all rows i and columns j."""
+    for i in range(rows):
+        for j in range(columns):
+            out[i * step + j] = x[j * x_step + i]
+
+
 def run_kernel_text(
     text: str,
     nest: LoopNest,
@@ -187,6 +211,8 @@ def run_kernel_text(
         "pointer_f32": pointer,
         "pointer_f64": list,
         "block_of_f32": lambda: [None] * COLUMNS_PER_BLOCK,
+        "shift": ShiftedMemory,
+        "turn_tile": turn_tile,
         "inf": inf,
         "nan": nan,
     }

@@ -140,9 +140,9 @@ class Inliner:
 
     def is_thin(self, update: Node) -> bool:
         """Return whether few elements of an update are padding, and the kernels that read it read no view of it."""
-        ranges, readers = slice_ranges(update), self.updates.users.get(update, ())
+        ranges, readers = slice_ranges(update), self.graph.users[update]
         is_dense = ranges is not None and all(step == 1 for _, step, _ in ranges)
-        is_read_as_it_is = update not in self.updates.roots and not any(isinstance(x.function, View) for x in readers)
+        is_read_as_it_is = update not in self.graph.stored_roots and not any(isinstance(x.function, View) for x in readers)
         is_large = ranges is not None and prod(size for *_, size in ranges) >= MIN_DENSITY * update.size
         return isinstance(update.function, PadSlice) and is_dense and is_read_as_it_is and is_large
 

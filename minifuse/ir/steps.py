@@ -104,13 +104,13 @@ class Step:
             return layout.shape
         return tuple(1 if d in self.dims and not layout.strides[d] else n for d, n in enumerate(layout.shape))
 
-    def loop_nest(self, largest_first: bool = False) -> LoopNest:
+    def loop_nest(self, whole_first: bool = False) -> LoopNest:
         """Return the loops of a step with a `Kernel`, in the memory order of the first operand.
 
-        With `largest_first`, it is that of the first operand that has an element for each point, if there is one.
+        With `whole_first`, it is that of the first operand that has an element for each point, if there is one.
         """
         layouts = [layout for _, layout in (*self.outputs, *self.inputs)]
-        whole = [k for k, x in enumerate(layouts) if largest_first and repeats_nothing(x)]
+        whole = [k for k, x in enumerate(layouts) if whole_first and repeats_nothing(x)]
         order = [*whole[:1], *range(len(layouts))] if whole else []
         return LoopNest(self.shape, self.dims, layouts, self.kernel.reductions(self.dims), order)
 

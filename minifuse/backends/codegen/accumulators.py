@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
-from ...ir.kernel_ir import Expression, ReduceExpr
+from ...ir.kernel_ir import Expression, ReadOutput, ReduceExpr
 from .expression_printer import Dialect, ExpressionPrinter, literal
 
 LANES = 64  # accumulators along a row of a reduction with several states: four vectors of 512 bits
@@ -36,6 +37,11 @@ class AccumulatorPrinter(ExpressionPrinter):
     reductions: list[ReduceExpr]
     is_columns: bool
     is_unrolled: bool
+
+    @cached_property
+    def is_pure(self) -> bool:
+        """Whether the kernel has no effects, and reads no output."""
+        return not (self.kernel.effects or self.kernel.find_all(ReadOutput))
 
     def shifted(self, name: str, starts: Mapping[int, str]) -> str:
         """Return the pointer to an operand's element at the first indices of some axes."""

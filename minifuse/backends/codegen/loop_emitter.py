@@ -90,7 +90,7 @@ class LoopEmitter(AccumulatorPrinter):
         orders = self.memory_orders() if can_interchange else []
         self.is_columns = "1s" in orders
         self.is_staged = self.is_columns and "s1" in orders  # whether tiles of operands are copied to blocks
-        if self.is_staged and (kernel.effects or kernel.find_all(ReadOutput) or not dialect.has_tiles):
+        if self.is_staged and not (self.is_pure and dialect.has_tiles):
             self.is_columns = self.is_staged = False
         strided = {
             name for name in self.stride_kinds if f"{name}_{self.axes - 1}" in self.literals or name.startswith("base")
@@ -309,7 +309,7 @@ class LoopEmitter(AccumulatorPrinter):
         values, reloaded = [*[x for e in reductions for x in e.inputs], *[e for _, e in elements]], list[Expression]()
         inner = self.inner_range(values, reductions) if self.raws and not (spills or self.spilled) else None
         if inner is not None:
-            self.emit_ranges(inner, reductions, elements, totals)
+            self.emit_ranges(inner, values, reductions, elements, totals)
         else:
             with self.row_loops(reductions, values, [k for k, _ in elements]), self.columns():
                 self.emit_stores()
@@ -348,19 +348,20 @@ class LoopEmitter(AccumulatorPrinter):
     def inner_range(self, values: Sequence[Expression], reductions: Sequence[ReduceExpr]) -> InnerRange | None:
         """Return the range of the innermost loop in which no index is clamped; None if there is only one loop."""
         is_simple = not (self.is_tiled or self.is_columns or any(map(self.is_in_block, reductions)))
-        if not (self.dialect.splits_ranges and is_simple) or self.kernel.effects or self.kernel.find_all(ReadOutput):
+        if not (self.dialect.splits_ranges and is_simple and self.is_pure):
             return None
         return find_inner_range(values, self.names, self.varies, self.stride_kinds, self.text)
 
     def emit_ranges(
         self,
         inner: InnerRange,
+        values: Sequence[Expression],
         reductions: Sequence[ReduceExpr],
         elements: Sequence[tuple[int, Expression]],
         totals: Mapping[ReduceExpr, str],
     ) -> None:
         """Emit the loop along the row as three loops: both ends, and the range in which no index is clamped."""
-        a, values = self.axes - 1, [*[x for e in reductions for x in e.inputs], *[e for _, e in elements]]
+        a = self.axes - 1
         start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
         loops = [line for axis in range(self.rows, a) for line in self.dialect.loop(axis, False, self)]
         firsts, ends = (

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ...core.dtypes import DType, bool_
-from ...ir.kernel_ir import ReadOutput
 from .accumulators import AccumulatorPrinter
 
 TILE_ROWS, TILE_COLUMNS = 16, 64  # of a tile, which has as many elements as a block
@@ -29,11 +28,10 @@ def stage_tile(
     Such outputs are stored in blocks, which are copied at the end. `starts` and `sizes` are those of the tile.
     """
     a, b = axes
-    can_stage = not (emitter.kernel.effects or emitter.kernel.find_all(ReadOutput))
 
     def find_turned(operands: Mapping[str, DType]) -> list[str]:
         all_kinds = {
-            name: emitter.stride_kinds[name] for name, dtype in operands.items() if dtype is not bool_ and can_stage
+            name: emitter.stride_kinds[name] for name, dtype in operands.items() if dtype is not bool_ and emitter.is_pure
         }
         return [name for name, kinds in all_kinds.items() if kinds[a] == "1" and kinds[b] == "s"][:MAX_STAGED]
 

@@ -55,8 +55,8 @@ class CpuKernel(Executable):
 
     @cached_property
     def nest(self) -> LoopNest:
-        """The loops; those of reductions are in the memory order of the largest operand."""
-        return self.step.loop_nest(largest_first=bool(self.step.dims))
+        """The loops; those of reductions are in the memory order of an operand that has an element for each point."""
+        return self.step.loop_nest(whole_first=bool(self.step.dims))
 
     @cached_property
     def indexed_kinds(self) -> tuple[str, ...]:

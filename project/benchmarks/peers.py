@@ -19,7 +19,7 @@ KNOWN = (*LIBRARIES, *OWN)
 FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows of fused functions
 TRAINING = ("torch", "torch.compile")  # of the rows of training whole networks
 COSTING = ("numpy", "torch")  # of the rows about the growth of cost
-HELD_OUT = ("torch", "torch.compile")  # of the rows of programs from publications
+PROGRAMS = ("torch", "torch.compile")  # of the rows of programs from publications and of loop nests
 # Suites besides the main one, and what the page calls them.
 KINDS = {
     "fusion": "fused functions",
@@ -27,6 +27,7 @@ KINDS = {
     "sweeps": "all sizes",
     "costs": "how cost grows",
     "held-out": "programs from publications",
+    "loop-nests": "loop nests of many shapes",
 }
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",

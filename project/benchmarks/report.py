@@ -47,6 +47,8 @@ TITLES = {
     "held-out-gradients": "Programs from publications, forward and backward, float32",
     "gpu-held-out": "Programs from publications on the GPU, float32",
     "gpu-held-out-gradients": "Programs from publications on the GPU, forward and backward, float32",
+    "loop-nests": "Loop nests of many shapes, float32",
+    "gpu-loop-nests": "Loop nests of many shapes on the GPU, float32",
     "gpu-costs-compiling": "What compiling costs on the GPU",
 }
 

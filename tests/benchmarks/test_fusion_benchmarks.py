@@ -150,6 +150,7 @@ def test_torch_recompiles_for_each_row(tmp_path):
         ("held-out", False, "held-out"),
         ("held-out-gradients", False, "held-out"),
         ("gpu-held-out", True, "held-out"),
+        ("gpu-loop-nests", True, "loop-nests"),
         ("gpu-networks", True, "networks"),
     ],
 )
@@ -159,7 +160,7 @@ def test_first_word_selects_the_suite(word, is_on_gpu, kind):
     place = "gpu-h200" if is_on_gpu else f"cpu-{machine.slug()}"
     assert suite.file({"device": {"name": "NVIDIA H200"}}) == place + f"-{kind}" * bool(kind) + ".json"
     assert ("torch.compile" in suite.peers) == bool(kind)
-    assert ("cupy" in suite.peers) == (is_on_gpu and kind not in ("networks", "held-out"))
+    assert ("cupy" in suite.peers) == (is_on_gpu and kind not in ("networks", "held-out", "loop-nests"))
     assert any(word in row.group for row in suite.rows)
 
 

@@ -1,4 +1,4 @@
-"""The programs of the held-out suite: values and gradients of each, eager and fused, on the CPU; and their rows."""
+"""The programs of the suites held-out and loop-nests: values and gradients, eager and fused, on the CPU; and their rows."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.testing.tolerances import tolerance_for
-from project.benchmarks import gpu, peers, timer
+from project.benchmarks import gpu, loop_nests, peers, timer
 from project.benchmarks.held_out import KINDS, PROGRAMS
 from project.benchmarks.held_out.program import HostDraw, weights
 from project.benchmarks.row import TOLERANCE, US, Bench, to_float64
@@ -20,7 +20,7 @@ from tests.benchmarks.test_gpu_benchmarks import FakeEvents, needs_no_gpu
 
 DIFFERENTIATED = [program for program in PROGRAMS if program.gradients]
 STEP = 1e-6
-programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+programs = pytest.mark.parametrize("program", [*PROGRAMS, *loop_nests.PROGRAMS], ids=lambda program: program.name)
 differentiated = pytest.mark.parametrize("program", DIFFERENTIATED, ids=lambda program: program.name)
 
 
@@ -39,7 +39,7 @@ def check_values(program, work, lend):
     results = as_tuple(work(*map(lend, inputs)))
     expected = as_tuple(program.exact(*map(to_float64, inputs)))
     for result, exact in zip(results, expected, strict=True):
-        assert error_of(result.numpy(), np.asarray(exact), "float32") <= TOLERANCE["float32"]
+        assert error_of(result.numpy(), np.asarray(exact), program.dtype) <= TOLERANCE["float32"]
 
 
 @cache
@@ -106,7 +106,7 @@ def test_the_suite_has_sixty_programs_of_all_kinds():
     assert all(module.PROGRAMS for module in KINDS.values())
 
 
-@programs
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_sources_name_a_year_and_a_place(program):
     assert re.search(r"\b(1[89]|20)\d\d\b", program.source)
     assert re.search(r"\b(eq|sec|fig|table|algorithm|appendix|lecture|chapter|step)\b", program.source)
@@ -133,11 +133,19 @@ def test_each_program_is_a_row_and_those_with_gradients_are_two(is_on_gpu):
     assert {row.group for row in rows} == {f"{'gpu-' * is_on_gpu}held-out{end}" for end in ("", "-gradients")}
 
 
+@pytest.mark.parametrize("is_on_gpu", [False, True])
+def test_each_loop_nest_is_a_row(is_on_gpu):
+    rows = rows_of(is_on_gpu, "loop-nests")
+    assert [row.name for row in rows] == [program.name for program in loop_nests.PROGRAMS]
+    assert {row.group for row in rows} == {f"{'gpu-' * is_on_gpu}loop-nests"}
+
+
 def row_named(name, is_on_gpu=False):
-    return [row for row in rows_of(is_on_gpu, "held-out") if row.name == name]
+    rows = [*rows_of(is_on_gpu, "held-out"), *rows_of(is_on_gpu, "loop-nests")]
+    return [row for row in rows if row.name == name]
 
 
-@pytest.mark.parametrize("name", ["Adam step", "hard swish of a strided input", "label smoothing of rows of 32,003 classes"])
+@pytest.mark.parametrize("name", ["Adam step", "hard swish of a strided input", "argmax of rows"])
 def test_rows_are_checked_and_timed(name, tmp_path):
     bench = Bench({}, np.random.default_rng(0), tmp_path, is_quick=True)
     for row in row_named(name):
@@ -154,7 +162,7 @@ def test_a_wrong_gradient_is_found(tmp_path, monkeypatch):
 
 
 @needs_no_gpu
-@pytest.mark.parametrize("name", ["Adam step", "hard swish of a strided input"])
+@pytest.mark.parametrize("name", ["Adam step", "argmax of rows"])
 def test_rows_of_a_gpu_are_checked_in_the_interpreter(name, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "Events", FakeEvents)
     monkeypatch.setattr(timer, "MIN_ROUNDS", 1)
@@ -165,6 +173,6 @@ def test_rows_of_a_gpu_are_checked_in_the_interpreter(name, tmp_path, monkeypatc
         assert set(result["errors"]) == {US, f"{US}, eager", f"{US}, fast math"}
 
 
-@pytest.mark.parametrize("word", ["held-out", "held-out-gradients", "gpu-held-out"])
+@pytest.mark.parametrize("word", ["held-out", "held-out-gradients", "gpu-held-out", "gpu-loop-nests"])
 def test_the_suite_is_compared_with_torch_alone(word):
-    assert suite_of(word).peers == peers.HELD_OUT
+    assert suite_of(word).peers == peers.PROGRAMS

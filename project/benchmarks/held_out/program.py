@@ -1,4 +1,4 @@
-"""A program of the held-out suite: a function from a paper, a book or a notebook, with its inputs and its check.
+"""A program that is measured beside torch.compile: a function with its inputs and its check.
 
 The function is written once for minifuse and for torch. Its first argument is the module, `mf` or `torch`. Where torch has
 other names, the program contains a second function. A third one computes the result in float64 by NumPy alone.
@@ -81,12 +81,12 @@ class BenchDraw:
 
 @dataclass(frozen=True)
 class Program:
-    """An entry of the held-out suite.
+    """An entry of the suites `held-out` and `loop-nests`.
 
     Attributes
     ----------
     source
-        The publication: authors, title, year, and an equation or a section.
+        The publication: authors, title, year, and an equation or a section; of loop nests, what is special about them.
     work
         The function. Takes the module, `mf` or `torch`, and the inputs; returns a tensor or a tuple of tensors.
     exact
@@ -102,6 +102,8 @@ class Program:
         The function of torch tensors, without the module, where `work` does not run on them.
     tolerance, gradient_tolerance
         The largest errors of float32 results and gradients, as `run.error_of` measures them.
+    dtype
+        The element type of the result.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Program:
     torch: Work | None = None
     tolerance: float = 1e-4
     gradient_tolerance: float = 2e-4
+    dtype: str = "float32"
 
     def on(self, module: Any) -> Work:
         """Return the function of the tensors of `mf` or `torch`."""

@@ -24,6 +24,8 @@ SUITES = {  # (is_on_gpu, kind): the name of the list of rows in each file, then
     (True, "costs"): ("GPU_ROWS", "costs"),
     (False, "held-out"): ("ROWS", "held_out"),
     (True, "held-out"): ("GPU_ROWS", "held_out"),
+    (False, "loop-nests"): ("ROWS", "loop_nests"),
+    (True, "loop-nests"): ("GPU_ROWS", "loop_nests"),
 }
 
 

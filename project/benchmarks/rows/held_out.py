@@ -30,7 +30,7 @@ def inputs_of(program: Program, bench: Bench, is_on_gpu: bool) -> tuple[BenchDra
     return draw, list(program.inputs(draw, *size))
 
 
-def forward_row(program: Program, is_on_gpu: bool) -> Row:
+def forward_row(program: Program, is_on_gpu: bool, name: str = GROUP) -> Row:
     """Make a row that times the program."""
 
     def setup(bench: Bench) -> Contest:
@@ -40,9 +40,9 @@ def forward_row(program: Program, is_on_gpu: bool) -> Row:
         works = player_functions(bench, program.on, is_on_gpu)
         players: dict[str, Player] = {who: partial(work, *bench.lend(who, inputs)) for who, work in works.items()}
         nbytes = 4 * (sum(x.size for x in inputs) + exact.size)
-        return Contest(players, exact, tolerance=program.tolerance, nbytes=nbytes)
+        return Contest(players, exact, program.dtype, program.tolerance, nbytes=nbytes)
 
-    return Row(program.name, group(GROUP, is_on_gpu), setup)
+    return Row(program.name, group(name, is_on_gpu), setup)
 
 
 def gradient_row(program: Program, is_on_gpu: bool) -> Row:

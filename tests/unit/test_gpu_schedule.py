@@ -112,4 +112,41 @@ def test_a_block_has_threads_along_both_axes_of_a_transposed_operand():
         schedule = choose_schedule(nest)
         lanes, turned = schedule.order
         assert {nest.strides["in0"][lanes], nest.strides["in1"][turned]} == {1}
-        assert min(tile.threads for tile in schedule.tiles) >= 16
+        assert schedule.tiles[lanes].threads >= 16
+        assert (schedule.tiles[turned].threads, schedule.tiles[turned].registers) == (8, 4)
+
+
+def test_columns_that_stay_in_registers_leave_room_for_two_blocks():
+    nest = nest_of(lambda x: x.softmax(1), zeros(128, 1000, 600))
+    schedule = choose_schedule(nest)
+    (row,) = nest.reduced
+    assert (schedule.threads, schedule.tiles[row].registers) == (512, 32)
+
+
+def test_threads_share_long_columns_only_if_the_axis_is_not_split():
+    threads = [choose_schedule(nest_of(lambda x: x.sum(0), zeros(rows, 8192))).tiles[1].threads for rows in (8192, 512)]
+    assert threads == [1, 4]
+
+
+def test_few_nested_rows_are_shared_by_more_threads():
+    def forces(p):
+        d = p[None] - p[:, None]
+        r = (d * d).sum(2)[:, :, None] + 1e-2
+        return (d / (r * r.sqrt())).sum(1)
+
+    nests = [nest_of(forces, zeros(n, 3)) for n in (4096, 400_000)]
+    shares = [max(choose_schedule(nest).tiles[a].threads for a in nest.reduced) for nest in nests]
+    assert shares == [32, 1]
+
+
+def test_a_thread_computes_dear_work_once_for_several_points():
+    def scaled(x, w):
+        for _ in range(4):
+            w = w.tanh()
+        return x * w
+
+    registers = [
+        choose_schedule(nest_of(function, zeros(4096, 1001), zeros(1001))).tiles[0].registers
+        for function in (scaled, lambda x, w: x * w)
+    ]
+    assert registers == [4, 1]

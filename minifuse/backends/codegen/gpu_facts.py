@@ -20,6 +20,7 @@ MAX_GRID_YZ = 65535  # blocks along y, and along z
 MAX_SMALL_AXIS = 4
 MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
 MAX_CHEAP_COST = 8  # additions, above which a value is computed once for several elements
+MIN_DEAR_WORK = 64  # additions, from which a thread computes several points that share this work
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
 
 
@@ -151,6 +152,19 @@ class Facts:
         axes = self.nest.axes_of
         found = [e for e in self.nest.kernel.order if isinstance(e, Op) and axes[e] and lanes not in axes[e]]
         return cost_of(found) > MAX_CHEAP_COST
+
+    def axis_of_dear_work(self, lanes: int) -> int | None:
+        """Return the axis along which most work is the same for all points; None if it is less than MIN_DEAR_WORK.
+
+        Examples are tests and divisions of indices: a thread computes them once for several points along the axis.
+        """
+        axes, work = self.nest.axes_of, {a: 0 for a in self.free if a != lanes and self.sizes[a] >= WARP // 8}
+        for e in self.nest.kernel.order:
+            if isinstance(e, Op) and axes[e]:
+                cost = cost_of([e]) * prod(self.sizes[a] for a in axes[e] & {*self.short})
+                work |= {a: work[a] + cost for a in work if a not in axes[e]}
+        axis = max(work, key=lambda a: (work[a], self.sizes[a]), default=None)
+        return axis if axis is not None and work[axis] >= MIN_DEAR_WORK else None
 
     def loaded_bytes(self, a: int) -> int:
         """Return the bytes that one element along an axis loads."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...core.dtypes import bool_
 from ...core.rounding import ceil_div, power_of_two
-from .gpu_facts import WARP, Facts, grid_blocks, split_grid_yz
+from .gpu_facts import MAX_CHEAP_COST, WARP, Facts, grid_blocks, split_grid_yz
 from .nest import KernelNest, cost_of
 from .schedule import LoopSchedule, Tile
 
@@ -20,6 +20,7 @@ BUSY_THREADS = PROCESSORS * 2048  # threads that fill the GPU
 MAX_ROW_BYTES = 128  # bytes of a row that a thread keeps in registers
 MAX_ROW_ELEMENTS = 16  # elements of a row, or vectors, that a thread keeps in registers
 MAX_LONG_ROW_THREADS = 1024
+MAX_COLUMN_THREADS = 512  # of a block that keeps columns in registers: two blocks run while one waits for its loads
 MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread computes one vector only
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
@@ -27,6 +28,7 @@ MIN_STEPS_PER_CHUNK = 4
 CHUNK_THREADS = 256  # smaller blocks are not more chunks: another launch reads a result of each
 WAVES = 4  # times that blocks of chunks fill the GPU: with one, a few blocks too many would double the time
 MAX_SHARE = 4  # threads of a block that share a column which is split over the grid
+MIN_OWN_LENGTH = 2048  # of a column that is split over the grid, from which each thread has columns of its own
 MIN_NEIGHBORS = 5  # loads of a point, from which a block has several rows: threads of neighboring rows load the same lines
 MAX_TURNED_THREADS = 512  # threads of a block that has threads along the axes of an operand that it transposes
 MAX_LOADED = 64  # elements that a thread loads before it computes
@@ -63,11 +65,10 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     vector = 4 if not facts.short and facts.can_vectorize(lanes) else 1
     cost = cost_of(nest.kernel.order)
     points = facts.rows
-    nbytes = facts.loaded_bytes(lanes)
+    nbytes, short = facts.loaded_bytes(lanes), prod(facts.sizes[a] for a in facts.short)
     if vector > 1:
         registers = 2 if 0 < vector * nbytes < IN_FLIGHT and cost <= MAX_REPEATED_COST else 1
     else:
-        short = prod(facts.sizes[a] for a in facts.short)
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
         if len(facts.accesses) > 4 and any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
             registers = min(registers, 2)
@@ -79,7 +80,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     threads = min(most, power_of_two(ceil_div(n, elements)))
     if vector == 1 and loads >= MIN_NEIGHBORS and len(nest.kernel.outputs) <= MAX_STREAMS:
         threads, most = min(threads, WARP), 128
-    threads, registers = least_waste(n, threads, registers, vector)
+    threads, registers = least_waste(n, threads, registers, vector, WARP // 2 if vector == 1 else WARP)
     if n == 1:
         return LoopSchedule(tuple(tiles), (), why="there is one point")
     tiles[lanes] = Tile(threads, registers, vector)
@@ -88,14 +89,22 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     turned = facts.turned_axis(lanes)
     if turned is not None:  # threads along both axes load the same sectors
         threads, most = min(power_of_two(n), WARP), MAX_TURNED_THREADS
+        if facts.short:  # windows are read often, from a cache; results are stored once
+            threads, most = min(threads, SECTOR), SECTOR * WARP
         tiles[lanes] = Tile(threads, min(registers, 2, ceil_div(n, threads)))
     if threads < most and others:
         y = others[-1] if turned is None else turned
         shares = any(not nest.strides[name][lanes] and nest.strides[name][y] for name, _ in facts.accesses)
         down = 4 if facts.short and shares and points >= 16 * BUSY_THREADS else 1
+        if turned is not None and cost * short <= MAX_CHEAP_COST:  # a thread copies adjacent elements by several loads
+            most, down = SECTOR * threads, min(4, ceil_div(facts.sizes[y], SECTOR))
         tiles[y] = Tile(min(most // threads, power_of_two(facts.sizes[y])), down)
         if tiles[y].threads > 1:
             order.append(y)
+    shared = facts.axis_of_dear_work(lanes) if vector == 1 and turned is None else None
+    if shared is not None:  # what does not depend on this axis is computed once for several points along it
+        count = min(4, power_of_two(points / (2 * BUSY_THREADS * registers)), facts.sizes[shared])
+        tiles[shared] = Tile(tiles[shared].threads, max(count, tiles[shared].registers))
     tail = lanes if n % vector else None
     return LoopSchedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
 
@@ -282,10 +291,10 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
     if kept and len(facts.long) == 1 and length <= 4096 * 4 // kept and facts.rows >= WARP * PROCESSORS:
         registers_most = max(MAX_ROW_BYTES // kept, 1)
         x = WARP
-        share = power_of_two(ceil_div(length, min(registers_most, 24)))
-        while share * x > MAX_LONG_ROW_THREADS and x > 8:
+        share = power_of_two(ceil_div(length, registers_most))
+        while share * x > MAX_COLUMN_THREADS and x > 8:
             x //= 2
-        share = min(share, MAX_LONG_ROW_THREADS // x)
+        share = min(share, MAX_COLUMN_THREADS // x)
         registers = ceil_div(length, share)
         if registers <= registers_most:
             tiles[lanes], tiles[main] = Tile(threads=min(x, power_of_two(n))), Tile(share, registers)
@@ -293,14 +302,18 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
             return LoopSchedule(tuple(tiles), (lanes, main), lanes, why=why)
     columns = facts.rows // vector // prod(facts.sizes[a] for a in facts.small)
     x, across = min(WARP, power_of_two(ceil_div(n, vector))), 1
-    is_split = columns < x * PROCESSORS  # the axis is split over the grid, so few threads of a block share a column
+    is_split = columns < x * PROCESSORS and not nest.kernel.is_nested  # the axis is split over the grid
     if is_split and vector == 1 and facts.has_dear_row_values(lanes):
         x, across = least_waste(n, 4 * WARP, 2, 1)  # computed once for two columns
     share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), power_of_two(max(length // 8, 1)))
-    most = 512 // x if not is_split else 256 // x if x < WARP else MAX_SHARE
+    most = 512 // x
+    if is_split:
+        most = 256 // x if x < WARP else MAX_SHARE if length < MIN_OWN_LENGTH else 1
     share = max(min(share, most), 1)
     if share == 1:
         x = min(128, power_of_two(ceil_div(n, vector)))
+    if nest.kernel.is_nested and x == WARP and columns < WAVES * x * PROCESSORS and share < length // 8:
+        x, share = x // 2, 2 * share  # arithmetic counts, and narrow loads come from a cache
     count = sum(1 for e in facts.loads() if nest.axes_of[e] & nest.reduced)
     registers = 4 if length >= 4 * share and count * vector <= 8 else 2 if length >= 2 * share else 1
     tiles[lanes] = Tile(x, across, vector)
@@ -356,7 +369,9 @@ def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> S
     steps = {a: ceil_div(nest.sizes[a], schedule.span(a)) for a in serial}
     unrolled = prod(schedule.tiles[a].registers for a in nest.reduced if schedule.tiles[a].is_constant)
     least = ceil_div(MIN_STEPS_PER_CHUNK, unrolled)
-    wanted = WAVES * processors * (2 * THREADS_PER_PROCESSOR // max(schedule.threads, CHUNK_THREADS)) // blocks
+    has_threads = any(schedule.tiles[a].threads > 1 for a in serial)
+    waves = WAVES if has_threads else 1
+    wanted = waves * processors * (2 * THREADS_PER_PROCESSOR // max(schedule.threads, CHUNK_THREADS)) // blocks
     count = min(max(wanted, 2), prod(steps.values()) // least)
     parts = list[ChunkedAxis]()
     for a in sorted(steps, key=lambda a: -steps[a]):

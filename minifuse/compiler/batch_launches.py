@@ -27,19 +27,10 @@ MAX_BATCHED_POINTS = 1 << 22  # points of a launch; a larger one may bypass the 
 def batch_launches(graph: Graph, target: Backend) -> Graph:
     """Make one launch of launches that differ only in their arrays, if the target can run such a launch.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument, Node
-    >>> from .emit_steps import emit_steps
-    >>> from .form_kernels import form_kernels
-    >>> class Batching(PythonBackend):
-    ...     def supports(self, step):
-    ...         return None
-    >>> x, y = Node(Argument(0), (), (4,), float32), Node(Argument(1), (), (8,), float32)
-    >>> graph = Graph((x * 2, y * 2), arguments=(x, y), layouts=(row_major((4,)), row_major((8,))))
-    >>> emitted = emit_steps(form_kernels(graph, Batching()), Batching())
-    >>> len(emitted.steps), len(batch_launches(emitted, Batching()).steps)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x, y: (x * 2, y * 2), (4,), (8,))
+    >>> before, after = run_pass(batch_launches, graph, supports=lambda self, step: None)
+    >>> len(before.steps), len(after.steps)
     (2, 1)
     """
     steps, positions = batch_steps(graph.steps, target)

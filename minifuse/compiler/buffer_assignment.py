@@ -24,29 +24,21 @@ def assign_buffers(graph: Graph, target: Backend) -> Graph:
 
     The second launch reads `matmul0` while it writes `matmul1`, so these have different bytes in the arena.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument, Node
-    >>> from .emit_steps import emit_steps
-    >>> from .form_kernels import form_kernels
-    >>> class Submitting(PythonBackend):
-    ...     def join(self, launches, counts):
-    ...         return None
-    >>> x, w = Node(Argument(0), (), (4, 4), float32), Node(Argument(1), (), (4, 4), float32)
-    >>> graph = Graph((x @ w @ w @ w,), arguments=(x, w), layouts=(row_major((4, 4)),) * 2)
-    >>> emitted = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend())
-    >>> print(*emitted.format_launches(graph.names()), sep="\\n")
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x, w: x @ w @ w @ w, (4, 4), (4, 4))
+    >>> before, after = run_pass(assign_buffers, graph)
+    >>> print(*before.format_launches(graph.names()), sep="\\n")
     launch(x0, x1 -> matmul0)
     launch(matmul0, x1 -> matmul1)
     launch(matmul1, x1 -> matmul2)
-    >>> print(*assign_buffers(emitted, PythonBackend()).format_launches(graph.names()), sep="\\n")
+    >>> print(*after.format_launches(graph.names()), sep="\\n")
     launch(x0, x1 -> matmul0)
     launch(matmul0, x1 -> matmul1)
     free(matmul0)
     launch(matmul1, x1 -> matmul2)
     free(matmul1)
-    >>> print(*assign_buffers(emitted, Submitting()).format_launches(graph.names()), sep="\\n")
+    >>> _, submitted = run_pass(assign_buffers, graph, join=lambda self, launches, counts: None)
+    >>> print(*submitted.format_launches(graph.names()), sep="\\n")
     arena of 512 bytes: matmul0 at 0, matmul1 at 256
     launch(x0, x1 -> matmul0)
     launch(matmul0, x1 -> matmul1)

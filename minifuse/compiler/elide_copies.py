@@ -28,24 +28,16 @@ def elide_copies(graph: Graph, _target: Backend) -> Graph:
 
     The second launch copies the array, and the third adds to a slice of the copy. Without the copy, it adds in place.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
     >>> from minifuse.ir.array_functions import View
-    >>> from minifuse.ir.graph import Argument
-    >>> from .emit_steps import emit_steps
-    >>> from .form_kernels import form_kernels
-    >>> from .materialize_operands import materialize_operands
-    >>> x, part = Node(Argument(0), (), (8, 4), float32), View("slice", ((0, 1, 2), (0, 1, 4)))
-    >>> y = x.exp()
-    >>> graph = Graph((SliceUpdate((part,))(y, part(y) + 1),), arguments=(x,), layouts=(row_major((8, 4)),))
-    >>> for run in (materialize_operands, form_kernels, emit_steps):
-    ...     graph = run(graph, PythonBackend())
-    >>> print(*graph.format_launches(graph.names()), sep="\\n")
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> part = View("slice", ((0, 1, 2), (0, 1, 4)))
+    >>> graph = trace(lambda x: SliceUpdate((part,))(x.exp(), part(x.exp()) + 1), (8, 4))
+    >>> before, after = run_pass(elide_copies, graph)
+    >>> print(*before.format_launches(graph.names()), sep="\\n")
     launch(x0 -> exp0)
     launch(exp0 -> add0)
     launch(exp0 -> add0)
-    >>> print(*elide_copies(graph, PythonBackend()).format_launches(graph.names()), sep="\\n")
+    >>> print(*after.format_launches(graph.names()), sep="\\n")
     launch(x0 -> exp0)
     launch(exp0 -> exp0)
     """

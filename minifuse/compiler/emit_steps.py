@@ -20,14 +20,9 @@ from .slice_targets import SliceEmission
 def emit_steps(graph: Graph, target: Backend) -> Graph:
     """Emit the steps that launch the kernels, and assign a buffer to each node that is stored.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument
-    >>> from .form_kernels import form_kernels
-    >>> x = Node(Argument(0), (), (4, 3), float32)
-    >>> graph = Graph((x.sum(1),), arguments=(x,), layouts=(row_major((4, 3)),))
-    >>> (step,) = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend()).steps
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> _, after = run_pass(emit_steps, trace(lambda x: x.sum(1), (4, 3)))
+    >>> (step,) = after.steps
     >>> step.shape, step.dims
     ((4, 3), (1,))
     """

@@ -62,14 +62,9 @@ MAX_SHARING_KERNELS = 8  # readers of an array that are tried
 def form_kernels(graph: Graph, _target: Backend) -> Graph:
     """Group what is stored into kernels; every other node is inlined into the kernels that need it.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (64, 128), float32)
-    >>> e = (x - x.max(1, keepdim=True)).exp()
-    >>> softmax = Graph((e / e.sum(1, keepdim=True),), arguments=(x,), layouts=(row_major((64, 128)),))
-    >>> print(form_kernels(softmax, PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> e = lambda x: (x - x.max(1, keepdim=True)).exp()
+    >>> print(run_pass(form_kernels, trace(lambda x: e(x) / e(x).sum(1, keepdim=True), (64, 128)))[1])
     max0 = max(x0, dim=1)  # kernel 0
     expand0 = expand(max0, 64, 128)
     sub0 = x0 - expand0

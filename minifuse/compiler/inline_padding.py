@@ -65,18 +65,11 @@ def inline_padding(graph: Graph, target: Backend) -> Graph:
     a minimum with the last index. There is no clamp along dims where the index is always valid, and no sum if the number is
     0. The condition is separate: comparisons of ranges with numbers, combined by `&`.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.array_functions import Reduce
-    >>> from minifuse.core.layout import row_major
     >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> class Inlining(PythonBackend):
-    ...     inlines_padding = True
-    >>> x = Node(Argument(0), (), (3, 4), float32)
-    >>> padded = PadSlice((3, 5), ((0, 1, 3), (1, 1, 4)))(x)
-    >>> graph = Graph((Reduce(add, (0,))(padded),), arguments=(x,), layouts=(row_major((3, 4)),))
-    >>> print(inline_padding(graph, Inlining()))
+    >>> from minifuse.ir.array_functions import Reduce
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x: Reduce(add, (0,))(PadSlice((3, 5), ((0, 1, 3), (1, 1, 4)))(x)), (3, 4))
+    >>> print(run_pass(inline_padding, graph, inlines_padding=True)[1])
     expand0 = expand(iota0, 3, 5)
     ge0 = expand0 >= 1
     reshape0 = reshape(iota1, 3, 1)

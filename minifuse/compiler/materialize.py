@@ -34,12 +34,9 @@ def choose_materialized(graph: Graph, _target: Backend) -> Graph:
 
     The sum reads three arrays and two matmuls need it, so it is stored; `exp` and `sin` are inlined.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> a, b, c, w = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
-    >>> total = a + b + c
-    >>> print(choose_materialized(Graph((total.exp() @ w, total.sin() @ w)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda a, b, c, w: ((a + b + c).exp() @ w, (a + b + c).sin() @ w), *[(64, 64)] * 4)
+    >>> print(run_pass(choose_materialized, graph)[1])
     add0 = x0 + x1
     add1 = add0 + x2  # stored
     exp0 = exp(add1)

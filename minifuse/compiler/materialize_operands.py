@@ -29,11 +29,9 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
 
     A matmul computes an operand in its prologue if nothing else reads the operand: `exp` is inlined here, `tanh` is not.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x, w = (Node(Argument(k), (), (64, 64), float32) for k in range(2))
-    >>> print(materialize_operands(Graph((x.exp() @ w, x.tanh() @ w, x.tanh())), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x, w: (x.exp() @ w, x.tanh() @ w, x.tanh()), (64, 64), (64, 64))
+    >>> print(run_pass(materialize_operands, graph)[1])
     exp0 = exp(x0)
     matmul0 = exp0 @ x1
     tanh0 = tanh(x0)  # stored

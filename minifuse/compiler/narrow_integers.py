@@ -23,17 +23,14 @@ LIMIT = 2**31
 def narrow_integers(graph: Graph, target: Backend) -> Graph:
     """Compute positions with 32 bits, and all integers that depend only on positions and numbers, if they fit.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> class Narrowing(PythonBackend):
-    ...     narrows_integers = True
-    >>> i = Node(Iota(9), (), (9,), int64)
-    >>> graph = Graph(((i * 2 - 1).to(float32),))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x: (x.positions(9) * 2 - 1).to("float32"), (9,))
+    >>> before, after = run_pass(narrow_integers, graph, narrows_integers=True)
+    >>> print(before)
     mul0 = iota0 * 2
     sub0 = mul0 - 1
     float320 = float32(sub0)
-    >>> [str(x.dtype) for x in narrow_integers(graph, Narrowing()).nodes if not x.is_number]
+    >>> [str(x.dtype) for x in after.nodes if not x.is_number]
     ['int32', 'int32', 'int32', 'float32']
     """
     if not target.narrows_integers:

@@ -55,12 +55,9 @@ def nest_reductions(graph: Graph, target: Backend) -> Graph:
 
     The sum over three dims is computed again for each point of the sum over 4,096 distances:
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x, y = (Node(Argument(k), (), (4096, 3), float32) for k in range(2))
-    >>> distance = ((x[:, None] - y) ** 2).sum(2).sqrt()
-    >>> print(nest_reductions(Graph((distance.sum(1),)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x, y: ((x[:, None] - y) ** 2).sum(2).sqrt().sum(1), (4096, 3), (4096, 3))
+    >>> print(run_pass(nest_reductions, graph)[1])
     reshape0 = reshape(x0, 4096, 1, 3)
     expand0 = expand(reshape0, 4096, 4096, 3)
     expand1 = expand(x1, 4096, 4096, 3)

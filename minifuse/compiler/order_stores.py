@@ -22,14 +22,8 @@ def order_stores(graph: Graph, _target: Backend) -> Graph:
 
     x[...] = x.T  ->  x[...] = copy(x.T), since the elements of x.T change while they are stored
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (4, 4), float32)
-    >>> stores = (Store(x, SliceUpdate(()), x.T),)
-    >>> graph = Graph((), stores=stores, contents=((x, x.T),), arguments=(x,), layouts=(row_major((4, 4)),))
-    >>> print(order_stores(graph, PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> print(run_pass(order_stores, trace(lambda x: x.T, (4, 4), stored_in=0))[1])
     permute0 = permute(x0, 1, 0)
     copy0 = copy(permute0)
     x0 <- copy0

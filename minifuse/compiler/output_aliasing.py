@@ -14,18 +14,9 @@ from .graph import Graph, Store, locate_view, needs
 def assign_outputs(graph: Graph, _target: Backend) -> Graph:
     """Store values in the arguments that the call changes: by the steps that compute them where possible, else by copies.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.array_functions import SliceUpdate
-    >>> from minifuse.ir.graph import Argument
-    >>> from .emit_steps import emit_steps
-    >>> from .form_kernels import form_kernels
-    >>> from .graph import Store
-    >>> x, target = Node(Argument(0), (), (4,), float32), PythonBackend()
-    >>> graph = Graph((), stores=(Store(x, SliceUpdate(()), x * 2),), arguments=(x,), layouts=(row_major((4,)),))
-    >>> before = emit_steps(form_kernels(graph, target), target)
-    >>> before.steps[0].outputs[0][0], assign_outputs(before, target).steps[0].outputs[0][0]  # the slots
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> before, after = run_pass(assign_outputs, trace(lambda x: x * 2, (4,), stored_in=0))
+    >>> before.steps[0].outputs[0][0], after.steps[0].outputs[0][0]  # the slots
     (1, 0)
     """
     memory = graph.memory

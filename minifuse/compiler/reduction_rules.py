@@ -31,19 +31,14 @@ from .rules import literal_value
 def lower_monoids(graph: Graph, target: Backend) -> Graph:
     """Replace reductions with several states by their definitions, where a row is short or the target has no kernel.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32, int64
-    >>> from minifuse.core.operators import maximum
-    >>> from minifuse.ir.graph import Argument
     >>> from minifuse.ir.monoids import FIRST_EXTREME
-    >>> class KeepsRows(PythonBackend):
-    ...     def keeps_rows(self, step):
-    ...         return True
-    >>> x, index = Node(Argument(0), (), (9, 5), float32), Node(Argument(1), (), (9, 5), int64)
-    >>> graph = Graph((Reduce(FIRST_EXTREME[maximum].states[1], (1,))(x, index),))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> argmax = Reduce(FIRST_EXTREME[maximum].states[1], (1,))
+    >>> graph = trace(argmax, (9, 5), (9, 5), dtypes=(float32, int64))
+    >>> before, after = run_pass(lower_monoids, graph, keeps_rows=lambda self, step: True)
+    >>> print(before)
     argmax0 = argmax(x0, x1, dim=1)
-    >>> print(lower_monoids(graph, KeepsRows()))
+    >>> print(after)
     max0 = max(x0, dim=1)
     expand0 = expand(max0, 9, 5)
     eq0 = x0 == expand0
@@ -109,23 +104,17 @@ class Distance(NamedTuple):
 def merge_sweeps(graph: Graph, target: Backend) -> Graph:
     """Reduce exponentials with their maximum, and squares with their mean, in one sweep, where rows would be loaded twice.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import exp
-    >>> from minifuse.ir.graph import Argument
-    >>> class LoadsTwice(PythonBackend):
-    ...     merges_sweeps = True
-    >>> x = Node(Argument(0), (), (9, 5), float32)
-    >>> distance = x - Reduce(maximum, (1,))(x).expand(9, 5)
-    >>> print(merge_sweeps(Graph((Reduce(add, (1,))(exp(distance)),)), LoadsTwice()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> exp_sum = trace(lambda x: Reduce(add, (1,))((x - Reduce(maximum, (1,))(x).expand(9, 5)).exp()), (9, 5))
+    >>> print(run_pass(merge_sweeps, exp_sum, merges_sweeps=True)[1])
     full0 = full(1)
     online_exp_sum0 = online_exp_sum(x0, full0, dim=1)
     online_max0 = online_max(x0, full0, dim=1)
     sub0 = online_max0 - online_max0
     exp0 = exp(sub0)
     mul0 = online_exp_sum0 * exp0
-    >>> distance = x - (Reduce(add, (1,))(x) / 5).expand(9, 5)
-    >>> print(merge_sweeps(Graph((Reduce(add, (1,))(distance * distance),)), LoadsTwice()))
+    >>> square_sum = trace(lambda x: Reduce(add, (1,))((x - (Reduce(add, (1,))(x) / 5).expand(9, 5)) ** 2), (9, 5))
+    >>> print(run_pass(merge_sweeps, square_sum, merges_sweeps=True)[1])
     float640 = float64(x0)
     mul0 = float640 * float640
     sum0 = sum(mul0, dim=1)
@@ -292,13 +281,10 @@ def reduce_rows_first(graph: Graph, _target: Backend) -> Graph:
 
     The mean of each row and the sum of squared distances are reduced by one kernel, which reads each row once:
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (64, 1000), float32)
-    >>> distance = x - Reduce(add, (1,))(x).expand(64, 1000) / 1000
-    >>> print(reduce_rows_first(Graph((Reduce(add, (0, 1))(distance * distance),)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> distance = lambda x: x - Reduce(add, (1,))(x).expand(64, 1000) / 1000
+    >>> graph = trace(lambda x: Reduce(add, (0, 1))(distance(x) * distance(x)), (64, 1000))
+    >>> print(run_pass(reduce_rows_first, graph)[1])
     sum0 = sum(x0, dim=1)
     expand0 = expand(sum0, 64, 1000)
     div0 = expand0 / 1000
@@ -326,12 +312,8 @@ def reduce_rows_first(graph: Graph, _target: Backend) -> Graph:
 def split_reductions(graph: Graph, target: Backend) -> Graph:
     """Replace long reductions by reductions of chunks, and a reduction of their results.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (1 << 20,), float32)
-    >>> print(split_reductions(Graph((Reduce(add, (0,))(x),)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> print(run_pass(split_reductions, trace(Reduce(add, (0,)), (1 << 20,)))[1])
     unflatten0 = unflatten(x0, 0, 64)
     sum0 = sum(unflatten0, dim=1)
     sum1 = sum(sum0, dim=0, 1)

@@ -30,14 +30,11 @@ from .slice_updates import is_update
 def refine_shapes(graph: Graph, _target: Backend) -> Graph:
     """Compute values on both sides of a reshape in one shape, with the dims of both, so that they can share a kernel.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> x, w = Node(Argument(0), (), (8, 6, 5), float32), Node(Argument(1), (), (8, 6, 5), float32)
-    >>> groups = x.reshape(8, 2, 15)
-    >>> centered = groups - Reduce(add, (2,))(groups).expand(8, 2, 15)
-    >>> print(refine_shapes(Graph((centered.reshape(8, 6, 5) * w,)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> centered = lambda x: x - Reduce(add, (2,))(x).expand(8, 2, 15)
+    >>> graph = trace(lambda x, w: centered(x.reshape(8, 2, 15)).reshape(8, 6, 5) * w, (8, 6, 5), (8, 6, 5))
+    >>> print(run_pass(refine_shapes, graph)[1])
     reshape0 = reshape(x0, 8, 2, 15)
     reshape1 = reshape(reshape0, 8, 2, 3, 5)
     sum0 = sum(reshape1, dim=2, 3)

@@ -23,21 +23,12 @@ def reorder(graph: Graph, _target: Backend) -> Graph:
     Two layers, and a sum of the first one, which is requested last: it frees the first layer, so it runs as soon as the
     second layer is computed.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.layout import row_major
-    >>> from minifuse.ir.graph import Argument, Node
-    >>> from .emit_steps import emit_steps
-    >>> from .form_kernels import form_kernels
-    >>> x, v, w, u = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
-    >>> first = x @ v
-    >>> second = first @ w
-    >>> outputs = (second @ u).sum(0), first.sum(0)
-    >>> graph = Graph(outputs, arguments=(x, v, w, u), layouts=(row_major((64, 64)),) * 4)
-    >>> emitted = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend())
-    >>> [step.outputs[0][0] for step in emitted.steps]  # the slots that are written
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x, v, w, u: ((x @ v @ w @ u).sum(0), (x @ v).sum(0)), *[(64, 64)] * 4)
+    >>> before, after = run_pass(reorder, graph)
+    >>> [step.outputs[0][0] for step in before.steps]  # the slots that are written
     [4, 5, 6, 7, 8]
-    >>> [step.outputs[0][0] for step in reorder(emitted, PythonBackend()).steps]
+    >>> [step.outputs[0][0] for step in after.steps]
     [4, 5, 8, 6, 7]
     """
     nbytes = dict(enumerate(graph.buffer_nbytes, len(graph.arguments)))

@@ -27,16 +27,13 @@ def decompose(graph: Graph, target: Backend) -> Graph:
         attention(q, k, v)         ->  softmax(q @ k.T / sqrt(d)) @ v
         custom_vjp(value, *inputs) ->  value, because the gradients are already derived
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (4,), float32)
-    >>> graph = Graph((CustomVJP()(x * x, x) + x,))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> before, after = run_pass(decompose, trace(lambda x: CustomVJP()(x * x, x) + x, (4,)))
+    >>> print(before)
     mul0 = x0 * x0
     custom_vjp0 = mul0
     add0 = custom_vjp0 + x0
-    >>> print(decompose(graph, PythonBackend()))
+    >>> print(after)
     mul0 = x0 * x0
     add0 = mul0 + x0
     """
@@ -72,16 +69,13 @@ def expand_powers(graph: Graph, _target: Backend) -> Graph:
 
     The gradient of a power contains one with an exponent that is computed from constants.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (4,), float32)
-    >>> graph = Graph((x**3 + x**0.3,))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> before, after = run_pass(expand_powers, trace(lambda x: x**3 + x**0.3, (4,)))
+    >>> print(before)
     pow0 = pow(x0, 3)
     pow1 = pow(x0, 0.3)
     add0 = pow0 + pow1
-    >>> print(expand_powers(graph, PythonBackend()))
+    >>> print(after)
     mul0 = x0 * x0
     mul1 = mul0 * x0
     pow0 = pow(x0, 0.3)
@@ -130,16 +124,14 @@ class NonzeroRanges(NamedTuple):
 def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
     """Replace sums of disjoint padded slices by updates of one array.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> a, b = (Node(Argument(k), (), (2,), float32) for k in range(2))
-    >>> graph = Graph((PadSlice((4,), ((0, 1, 2),))(a) + PadSlice((4,), ((2, 1, 2),))(b),))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> low, high = PadSlice((4,), ((0, 1, 2),)), PadSlice((4,), ((2, 1, 2),))
+    >>> before, after = run_pass(merge_slice_gradients, trace(lambda a, b: low(a) + high(b), (2,), (2,)))
+    >>> print(before)
     pad_slice0 = pad_slice(x0)
     pad_slice1 = pad_slice(x1)
     add0 = pad_slice0 + pad_slice1
-    >>> print(merge_slice_gradients(graph, PythonBackend()))
+    >>> print(after)
     pad_slice0 = pad_slice(x0)
     slice_update0 = slice_update(pad_slice0, x1)
     """
@@ -189,11 +181,10 @@ def lower_gather(graph: Graph, _target: Backend) -> Graph:
         gather(x, index)[i, j]      = x[index[i], j]
         scatter_add(g, index)[v, j] = sum over i of (g[i, j] where index[i] == v, else 0)
 
-    >>> from minifuse.backends.python import PythonBackend
     >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x, index = Node(Argument(0), (), (9, 2), float32), Node(Argument(1), (), (4,), int64)
-    >>> print(lower_gather(Graph((Gather(0)(x, index),)), PythonBackend()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(Gather(0), (9, 2), (4,), dtypes=(float32, int64))
+    >>> print(run_pass(lower_gather, graph)[1])
     reshape0 = reshape(x1, 4, 1)
     expand0 = expand(reshape0, 4, 2)
     expand1 = expand(iota0, 4, 2)

@@ -27,17 +27,15 @@ def slice_before_reduction(graph: Graph, _target: Backend) -> Graph:
     A gradient of padding reads a slice of a sum over windows. A slice that the call returns as a view is not changed: it has
     the strides of the whole.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (5, 9, 3), float32)
-    >>> graph = Graph((Reduce(add, (0,))(x * x).reshape(9, 3)[1:8],))
-    >>> print(graph)
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> graph = trace(lambda x: Reduce(add, (0,))(x * x).reshape(9, 3)[1:8], (5, 9, 3))
+    >>> before, after = run_pass(slice_before_reduction, graph)
+    >>> print(before)
     mul0 = x0 * x0
     sum0 = sum(mul0, dim=0)
     reshape0 = reshape(sum0, 9, 3)
     slice0 = slice(reshape0, 1:8, 0:3)
-    >>> print(slice_before_reduction(graph, PythonBackend()))
+    >>> print(after)
     mul0 = x0 * x0
     slice0 = slice(mul0, 0:5, 1:8, 0:3)
     sum0 = sum(slice0, dim=0)
@@ -63,15 +61,11 @@ def merge_reductions(graph: Graph, target: Backend) -> Graph:
 
     An element of x may be read more often then: the kernels of the target must read it from a cache.
 
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.operators import maximum
-    >>> from minifuse.ir.graph import Argument
-    >>> class Inlining(PythonBackend):
-    ...     inlines_padding = True
-    >>> x = Node(Argument(0), (), (64, 64), float32)
-    >>> rows = Reduce(maximum, (2,))(x.unfold(0, 3, 1))
-    >>> print(merge_reductions(Graph((Reduce(maximum, (3,))(rows.unfold(1, 3, 1)),)), Inlining()))
+    >>> from minifuse.testing.graphs import run_pass, trace
+    >>> rows = lambda x: Reduce(maximum, (2,))(x.unfold(0, 3, 1))
+    >>> graph = trace(lambda x: Reduce(maximum, (3,))(rows(x).unfold(1, 3, 1)), (64, 64))
+    >>> print(run_pass(merge_reductions, graph, inlines_padding=True)[1])
     sliding_windows0 = sliding_windows(x0, 0, 3, 1, 1)
     permute0 = permute(sliding_windows0, 2, 0, 1)
     reshape0 = reshape(permute0, 3, 62, 64, 1)

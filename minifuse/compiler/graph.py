@@ -271,8 +271,21 @@ class Graph:
 
     def rebuild(self, rule: Callable[[Node, Node], Node]) -> "Graph":
         """Replace each node by `rule(node, rebuilt)`, inputs first: `rebuilt` is the node with its replaced inputs."""
+        return self.replace_nodes(rule, {})
+
+    def substitute(self, values: Mapping[Node, Node]) -> "Graph":
+        """Replace some nodes by values, which may be computed from nodes that are replaced, too."""
+        return self.replace_nodes(lambda _, rebuilt: rebuilt, values)
+
+    def replace_nodes(self, rule: Callable[[Node, Node], Node], values: Mapping[Node, Node]) -> "Graph":
+        """Replace the nodes in `values` by their values, and each other node by `rule(node, rebuilt)`."""
         new: dict[Node, Node] = {}
-        for node in toposort([*self.roots, *[node for _, node in self.contents]], inputs_of):
+        for node in toposort(
+            [*self.roots, *[x for _, x in self.contents]], lambda x: (values[x],) if x in values else x.inputs
+        ):
+            if node in values:
+                new[node] = new[values[node]]
+                continue
             inputs = tuple(new[x] for x in node.inputs)
             is_same = all(map(is_, inputs, node.inputs))
             new[node] = rule(node, node if is_same else Node(node.function, inputs, node.shape, node.dtype))

@@ -75,7 +75,7 @@ def nest_reductions(graph: Graph, target: Backend) -> Graph:
         return graph
     points, reasons = choose_nested(graph, target, reductions)
     graph = graph.decide(not_nested=reasons) if reasons else graph
-    return graph.rebuild(lambda node, new: nested(node, new.inputs[0]) if node in points else new) if points else graph
+    return graph.substitute({node: nested(node) for node in points}) if points else graph
 
 
 def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> tuple[dict[Node, int], dict[Node, str]]:
@@ -229,9 +229,9 @@ def probe(node: Node, reader: Node) -> Step:
     return Step.of_layouts(Kernel((), (outer,)), shape, (*dims, len(shape) - 1), *layouts)
 
 
-def nested(node: Node, x: Node) -> Node:
-    """Return a reduction of x as one of the last dims, which is computed inside other kernels."""
-    dims = node.function.dims
+def nested(node: Node) -> Node:
+    """Return a reduction as one of the last dims, which is computed inside other kernels."""
+    (x,), dims = node.inputs, node.function.dims
     kept = [d for d in range(x.ndim) if d not in dims]
     last = x.permute(*kept, *dims).reshape(*node.shape, *[x.shape[d] for d in dims])
     return Node(NestedReduce(node.function.operator, len(dims)), (last,), node.shape, node.dtype)

@@ -1,6 +1,6 @@
 """Rewrites of reductions: of those with several states, of two sweeps to one, of rows first, and of long ones to chunks."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from functools import cache, partial
 from itertools import islice
 from math import prod
@@ -89,7 +89,6 @@ def reduction_step(node: Node) -> Step:
 # A maximum and a sum of exponentials, or a mean and a variance. The definition of the second one contains the first one, so
 # it needs a sweep of its own. Other formulas need one sweep, but more arithmetic. That pays if a row would be loaded twice.
 
-Change = Callable[[Mapping[Node, Node]], Node]  # new node of an old one, given the new nodes of those that it depends on
 MAX_ROW_NODES = 64  # nodes in which a reduction of rows is looked for: keeps the pass linear
 
 
@@ -127,23 +126,17 @@ def merge_sweeps(graph: Graph, target: Backend) -> Graph:
     """
     if not target.merges_sweeps:
         return graph
-    changes: dict[Node, Change] = {}
+    merged: dict[Node, Node] = {}
     sums = [x for x in graph.nodes if isinstance(x.function, Reduce) and x.function.operator is add]
     nodes = set(graph.nodes) - graph.exact  # kernels of exact values run before all others
     loads_twice = cache(partial(loads_rows_twice, target))  # asked once for all rows of one shape
     read_later = rows_read_later(graph, sums)
-    for rule, candidates in ((merge_exp_sum, nodes), (merge_square_sum, nodes), (subtract_after_selection, changes)):
+    for rule, candidates in ((merge_exp_sum, nodes), (merge_square_sum, nodes), (subtract_after_selection, merged)):
         for total in sums:
             found, (x,) = rule(total, candidates), total.inputs
             if found and loads_twice(x.shape, total.function.dims, x.dtype, total in read_later):
-                changes |= found
-    new: dict[Node, Node] = {}
-
-    def change(node: Node, rebuilt: Node) -> Node:
-        new[node] = changes[node](new) if node in changes else rebuilt
-        return new[node]
-
-    return graph.rebuild(change) if changes else graph
+                merged |= found
+    return graph.substitute(merged) if merged else graph
 
 
 def rows_read_later(graph: Graph, sums: Sequence[Node]) -> set[Node]:
@@ -158,7 +151,7 @@ def rows_read_later(graph: Graph, sums: Sequence[Node]) -> set[Node]:
     return found
 
 
-def merge_exp_sum(total: Node, nodes: Container[Node]) -> dict[Node, Change]:
+def merge_exp_sum(total: Node, nodes: Container[Node]) -> dict[Node, Node]:
     """Replace a sum of exp(x - base), and the maximum of x if the base depends on it: online softmax.
 
     The sum of exp(x - maximum) is corrected for the base, which is often the maximum itself. In logsumexp, it is 0 where the
@@ -174,19 +167,11 @@ def merge_exp_sum(total: Node, nodes: Container[Node]) -> dict[Node, Change]:
     if not depends_on(base, tops):
         return {}
 
-    def states(new: Mapping[Node, Node]) -> tuple[Node, ...]:
-        ones = Full(x.shape, x.dtype)(literal(1, x.dtype))
-        return reduce_states(monoid.states[0], dims, (new[x], ones))
-
-    def exp_sum(new: Mapping[Node, Node]) -> Node:
-        top, exp_sum = states(new)
-        corrected: Node = exp_sum * terms.function(top - new[base].reshape(*top.shape))
-        return corrected
-
-    return {total: exp_sum, **dict.fromkeys(tops, lambda new: states(new)[0])}
+    top, exp_sum = reduce_states(monoid.states[0], dims, (x, Full(x.shape, x.dtype)(literal(1, x.dtype))))
+    return {total: exp_sum * terms.function(top - base.reshape(*top.shape)), **dict.fromkeys(tops, top)}
 
 
-def merge_square_sum(total: Node, _nodes: Container[Node]) -> dict[Node, Change]:
+def merge_square_sum(total: Node, _nodes: Container[Node]) -> dict[Node, Node]:
     """Replace a sum of (x - mean)**2 in float32, and the sum of x, by sums of x and of x**2 in float64.
 
     The difference of the squares loses twice as many digits as the mean has more than the deviation. But float64 has more
@@ -205,19 +190,12 @@ def merge_square_sum(total: Node, _nodes: Container[Node]) -> dict[Node, Change]
     if broadcast_source(mean.inputs[0], mean.shape) is not first:
         return {}
 
-    def sums(new: Mapping[Node, Node]) -> tuple[Node, Node]:
-        wide = new[x].to(float64)
-        return Reduce(add, dims)(wide), Reduce(add, dims)(wide * wide)
-
-    def square_sum(new: Mapping[Node, Node]) -> Node:
-        one, squares = sums(new)
-        difference: Node = maximum(squares - one * one / count, 0)
-        return difference.to(float32)
-
-    return {total: square_sum, first: lambda new: sums(new)[0].to(float32)}
+    wide = x.to(float64)
+    one, squares = Reduce(add, dims)(wide), Reduce(add, dims)(wide * wide)
+    return {total: maximum(squares - one * one / count, 0).to(float32), first: one.to(float32)}
 
 
-def subtract_after_selection(total: Node, merged: Container[Node]) -> dict[Node, Change]:
+def subtract_after_selection(total: Node, merged: Container[Node]) -> dict[Node, Node]:
     """Replace the sum of where(key == index, x - base, 0): select x first, since the base is known after the sweep only."""
     dims, (terms,) = total.function.dims, total.inputs
     if terms.function is not where or terms.inputs[0].function is not eq or len(dims) > 1:
@@ -232,13 +210,8 @@ def subtract_after_selection(total: Node, merged: Container[Node]) -> dict[Node,
     if keys is None or broadcast_source(index, along) is not Node(Iota(count), (), (count,), int64):
         return {}
 
-    def difference(new: Mapping[Node, Node]) -> Node:
-        chosen = Reduce(add, dims)(where(new[selected], new[x], 0))
-        k = new[keys].reshape(*total.shape)
-        found: Node = where((k >= 0) & (k < count), chosen - new[base].reshape(*total.shape), 0)
-        return found
-
-    return {total: difference}
+    chosen, k = Reduce(add, dims)(where(selected, x, 0)), keys.reshape(*total.shape)
+    return {total: where((k >= 0) & (k < count), chosen - base.reshape(*total.shape), 0)}
 
 
 def match_distance(node: Node, rows: Shape) -> Distance | None:

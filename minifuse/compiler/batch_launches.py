@@ -17,7 +17,6 @@ from ..backends.base import Backend
 from ..ir.kernel_ir import IndexValue, Kernel, LoopNest, ReadOutput
 from ..ir.step_kernels import BatchedKernel
 from ..ir.steps import Step, may_overlap
-from .fusion_log import active_log
 from .graph import Graph, needs
 
 MAX_BATCHED_POINTS = 1 << 22  # points of a launch; a larger one may bypass the caches when it stores, but a batch cannot
@@ -33,10 +32,7 @@ def batch_launches(graph: Graph, target: Backend) -> Graph:
     >>> len(before.steps), len(after.steps)
     (2, 1)
     """
-    steps, positions = batch_steps(graph.steps, target)
-    if active_log.log:
-        active_log.log.move_steps(dict(enumerate(positions)))
-    return graph.decide(steps=tuple(steps))
+    return graph.decide(steps=tuple(batch_steps(graph.steps, target)))
 
 
 class BatchKey(NamedTuple):
@@ -53,23 +49,16 @@ def merge_steps(steps: Sequence[Step], kernel: Kernel) -> Step:
     outputs, inputs = [x for part in parts for x in part.outputs], [x for part in parts for x in part.inputs]
     points = sum(prod(part.shape) for part in parts)
     batch = BatchedKernel(kernel, tuple(part.shape for part in parts))
-    return Step(batch, (points,), (), outputs, inputs, parts[0].numbers)
+    kernel_numbers = tuple(k for part in parts for k in part.kernel_numbers)
+    return Step(batch, (points,), (), outputs, inputs, parts[0].numbers, kernel_numbers=kernel_numbers)
 
 
-def batch_steps(steps: Sequence[Step], backend: Backend) -> tuple[list[Step], list[int]]:
-    """Batch launches where possible, and where the backend supports it.
-
-    Returns
-    -------
-    steps : list of Step
-    positions : list of int
-        For each of the old steps, the index of its new step in `steps`.
-    """
+def batch_steps(steps: Sequence[Step], backend: Backend) -> list[Step]:
+    """Batch launches where possible, and where the backend supports it."""
     groups: list[list[Step]] = []
     keys: list[BatchKey | None] = []  # of each group
     latest: dict[BatchKey, int] = {}  # batch key -> the last group with it
     writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # slot -> (group, step)
-    positions = []
 
     def can_join(step: Step, key: BatchKey, group: int) -> bool:
         """Return whether a step may run in the launch of a group."""
@@ -89,13 +78,12 @@ def batch_steps(steps: Sequence[Step], backend: Backend) -> tuple[list[Step], li
             if key is not None:
                 latest[key] = group
         groups[group].append(step)
-        positions.append(group)
         for slot in {slot for slot, _ in step.outputs}:
             writers.setdefault(slot, []).append((group, step))
         for slot in {slot for slot, _ in step.buffer_views()}:
             readers.setdefault(slot, []).append((group, step))
     named = zip(groups, keys, strict=True)
-    return [merge_steps(x, key.kernel) if key is not None and len(x) > 1 else x[0] for x, key in named], positions
+    return [merge_steps(x, key.kernel) if key is not None and len(x) > 1 else x[0] for x, key in named]
 
 
 def batch_key(step: Step) -> BatchKey | None:

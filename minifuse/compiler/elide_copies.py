@@ -16,7 +16,6 @@ from ..ir.array_functions import SliceUpdate
 from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel, Load
 from ..ir.steps import Step, can_store_in, may_overlap, move_operands
-from .fusion_log import active_log
 from .graph import Graph, needs
 
 MAX_COMPARED_VIEWS = 1 << 10  # pairs of a stored region and a region that is read later; with more, the copy is kept
@@ -81,8 +80,6 @@ class BufferMerger:
         if len(steps) == len(self.steps):
             return self.graph
         late_step = self.graph.late_step - self.steps[: self.graph.late_step].count(None)
-        if active_log.log:
-            active_log.log.remove_copies([k for k, x in enumerate(self.steps) if x is None])
         return self.graph.decide(steps=steps, late_step=late_step, buffers=self.buffers, copies=self.copies)
 
     def elide(self, k: int) -> None:

@@ -4,8 +4,7 @@ While functions run, no log is active, and nothing is logged. `record_fusion` ac
 block log each decision. No other data structure records which kernel computes and stores which nodes.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import local
 from typing import NamedTuple
@@ -24,7 +23,7 @@ IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
 
 
 class Decision(NamedTuple):
-    """One decision. Kernels are numbered in the order in which they are started, copies included."""
+    """One decision. Kernels are numbered in the order in which they are started, copies included: some are elided later."""
 
     kind: str
     kernel: int
@@ -34,61 +33,29 @@ class Decision(NamedTuple):
 
 
 class FusionLog:
-    """All decisions, in order.
-
-    Attributes
-    ----------
-    decisions : list of Decision
-    count : int
-        How many kernels were started.
-    emitted : list of int
-        The numbers of the kernels that were finished, in order.
-    order : list of int
-        For each kernel in `emitted`, the index of its step in the plan.
-    """
+    """All decisions, in order. A step has the numbers of its kernels; `count` kernels were started."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.count = 0
-        self.emitted: list[int] = []
-        self.order: list[int] = []
 
     def begin(self, nodes: Iterable[Node], loops: str) -> int:
         """Log that a kernel is started, and return its number. `loops` describes its iteration space."""
+        return self.add(STARTED, nodes, loops)
+
+    def copy(self, node: Node, reason: str) -> int:
+        """Log a step that fuses nothing, such as a copy, and return the number of its kernel."""
+        return self.add(COPIED, (node,), reason)
+
+    def add(self, kind: str, nodes: Iterable[Node], reason: str) -> int:
+        """Log the first decision about a kernel, and return its number."""
         self.count += 1
-        self.note(STARTED, self.count - 1, nodes, loops)
+        self.note(kind, self.count - 1, nodes, reason)
         return self.count - 1
 
     def note(self, kind: str, kernel: int, nodes: Iterable[Node], reason: str = "") -> None:
         """Log one decision."""
-        if kind in (EMITTED, COPIED):
-            self.order.append(len(self.emitted))
-            self.emitted.append(kernel)
         self.decisions.append(Decision(kind, kernel, tuple(nodes), reason))
-
-    def copy(self, node: Node, reason: str, step: int | None = None) -> None:
-        """Log a step that fuses nothing, such as a copy, and which may be inserted before other steps."""
-        self.count += 1
-        if step is not None:
-            self.order = [k + (k >= step) for k in self.order]
-        self.note(COPIED, self.count - 1, (node,), reason)
-        if step is not None:
-            self.order[-1] = step
-
-    def kernel_of_step(self, step: int) -> int:
-        """Return the number of the kernel that a step launches."""
-        return self.emitted[self.order.index(step)]
-
-    def remove_copies(self, steps: Sequence[int]) -> None:
-        """Remove the decisions about copies that are not needed after all: the indices of their steps, in order."""
-        removed = {kernel for kernel, k in zip(self.emitted, self.order, strict=True) if k in steps}
-        self.decisions = [x for x in self.decisions if x.kind != COPIED or x.kernel not in removed]
-        self.order = [k - bisect_left(steps, k) for k in self.order if k not in steps]
-        self.emitted = [kernel for kernel in self.emitted if kernel not in removed]
-
-    def move_steps(self, new_index: Mapping[int, int]) -> None:
-        """Log a new order of the steps: old index -> new index."""
-        self.order = [new_index[k] for k in self.order]
 
 
 class ActiveLog(local):

@@ -126,9 +126,12 @@ class Emission:
 
     def add_unfused_step(self, step: Step, node: Node, reason: str) -> None:
         """Add a step that fuses nothing, such as a copy, and log its reason."""
+        self.add_step(step, self.log.copy(node, reason) if self.log else None)
+
+    def add_step(self, step: Step, kernel_number: int | None) -> None:
+        """Add a step that launches a kernel, which has a number if there is a fusion log."""
+        step.kernel_numbers = () if kernel_number is None else (kernel_number,)
         self.steps.append(step)
-        if self.log:
-            self.log.copy(node, reason)
 
     def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
         """Record that the backend does not fuse two nodes."""
@@ -399,6 +402,6 @@ def emit_kernel(emission: Emission, space: IterationSpace, nodes: Sequence[Node]
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)
-    emission.steps.append(step if builder.nested is None else finish_nested(step, builder.nested))
+    emission.add_step(step if builder.nested is None else finish_nested(step, builder.nested), builder.number_in_log)
     emission.commit()
     builder.note(EMITTED, nodes)

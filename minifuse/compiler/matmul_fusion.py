@@ -79,7 +79,7 @@ def add_launch(
     """Add the launch of a matmul that stores some nodes."""
     outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in builder.allocate_outputs(nodes)]
     parameters = [source for source, _ in builder.parameters]
-    emission.steps.append(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters))
+    emission.add_step(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters), builder.number_in_log)
     emission.commit()
     if prologue:
         builder.note(

@@ -75,7 +75,7 @@ class InPlaceStores:
                 if can_store_in(step, target_view, target) and self.redirect(source, target, k):
                     if self.log:
                         argument = self.nodes[target[0]][0]
-                        self.log.note(IN_PLACE, self.log.kernel_of_step(k), (node, argument))
+                        self.log.note(IN_PLACE, step.kernel_numbers[0], (node, argument))
                     self.early[k] = step.alias_outputs({step.outputs.index(source_view): target_view})
                     self.index_step(k, self.early[k])
                     return
@@ -84,7 +84,7 @@ class InPlaceStores:
                 break
         self.early.append(Step(copy_kernel(node.dtype), node.shape, (), [target], [source]))
         if self.log:
-            self.log.copy(node, "a copy into the argument", len(self.early) - 1)
+            self.early[-1].kernel_numbers = (self.log.copy(node, "a copy into the argument"),)
         self.index_step(len(self.early) - 1, self.early[-1])
 
     def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping, Sequence
 
 from ..backends.base import Backend
 from ..ir.steps import NO_BUFFER, Step
-from .fusion_log import active_log
 from .graph import Graph, needs
 
 
@@ -33,8 +32,6 @@ def reorder(graph: Graph, _target: Backend) -> Graph:
     """
     nbytes = dict(enumerate(graph.buffer_nbytes, len(graph.arguments)))
     order = reorder_for_memory(graph.steps, nbytes, {graph.locate(node)[0] for node in graph.results})
-    if active_log.log:
-        active_log.log.move_steps({old: new for new, old in enumerate(order)})
     return graph.decide(steps=tuple(graph.steps[k] for k in order))
 
 

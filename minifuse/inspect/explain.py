@@ -205,13 +205,13 @@ class NumberedGraph:
         """Describe the decisions of the compiler. The call is compiled again, because no log was active the first time."""
         plan = self.plan
         with record_fusion() as record:
-            Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
+            logged = Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
         decisions = []
         for decision in record.decisions:
             nodes = (self.origins.get(x, x) for x in decision.nodes if x not in self.added or decision.kind == REFUSED)
             decisions.append(decision._replace(nodes=tuple(dict.fromkeys(nodes))))
-        record.decisions = decisions
-        return tuple(describe_decisions(record, {*self.unique_refusals()}, self.describe, self.numbers))
+        launches = {number: k for k, step in enumerate(logged.steps) for number in step.kernel_numbers}
+        return tuple(describe_decisions(decisions, launches, {*self.unique_refusals()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """Describe every node."""

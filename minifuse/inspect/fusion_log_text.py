@@ -1,9 +1,10 @@
 """Describe the decisions of the compiler in words, one sentence each."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..compiler.fusion_log import (
+    COPIED,
     EMITTED,
     GROUPED,
     IN_PLACE,
@@ -13,7 +14,6 @@ from ..compiler.fusion_log import (
     RESTARTED,
     STARTED,
     Decision,
-    FusionLog,
 )
 from ..compiler.graph import Refusal
 from ..core.operators import detach
@@ -45,14 +45,22 @@ class DecisionText:
 
 
 def describe_decisions(
-    record: FusionLog, listed: Collection[Refusal], describe: Callable[[Node], str], numbers: Mapping[Node, int]
+    decisions: Iterable[Decision],
+    launches: Mapping[int, int],
+    listed: Collection[Refusal],
+    describe: Callable[[Node], str],
+    numbers: Mapping[Node, int],
 ) -> Iterator[DecisionText]:
-    """Yield the decisions of a log as sentences. Omit refusals that are not in `listed`, and nodes that compute nothing."""
-    launches = dict(zip(record.emitted, record.order, strict=True))
+    """Yield decisions as sentences. Omit refusals that are not in `listed`, elided copies, and nodes that compute nothing.
+
+    `launches` maps the number of a kernel to the index of its launch.
+    """
     targets: dict[int, frozenset[Node]] = {}
     matmul_kernels = set[int]()
-    for kind, kernel, nodes, reason in record.decisions:
+    for kind, kernel, nodes, reason in decisions:
         if kind == REFUSED and Refusal(nodes[0], nodes[1], reason) not in listed:
+            continue
+        if kind == COPIED and kernel not in launches:
             continue
         if kind in (INLINED, REDUCTION_FUSED):
             nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Identity) or x.function is detach))

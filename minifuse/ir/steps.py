@@ -40,6 +40,8 @@ class Step:
         Scalar arguments: slots, or literals as text.
     indexed_operands : list of BufferView
         Arrays that the kernel reads or changes at computed indices. Their layouts are not expanded.
+    kernel_numbers : tuple of int
+        The numbers that its kernels have in the fusion log; empty if there is no log.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Step:
     inputs: list[BufferView]
     numbers: list[int | str] = field(default_factory=list)
     indexed_operands: list[BufferView] = field(default_factory=list)
+    kernel_numbers: tuple[int, ...] = field(default=(), compare=False)
 
     @classmethod
     def of_layouts(

@@ -143,8 +143,7 @@ def doubling(target, source, start=0, n=5):
     ],
 )
 def test_dependent_steps_stay_in_order(steps, order):
-    found, became = batch_steps(steps, get_backend("parallel"))
-    assert became == order
+    found = batch_steps(steps, get_backend("parallel"))
     assert len(found) == 1 + max(order)
     for k, step in enumerate(found):
         parts = [x for x, place in zip(steps, order, strict=True) if place == k]

@@ -82,79 +82,53 @@ class Decisions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The nodes of a call, and the decisions of the passes. A pass returns a new graph: `graph.decide(steps=...)`.
-
-    Attributes
-    ----------
-    outputs : tuple of Node
-        The values that the call returns.
-    saved : tuple of Node
-        The values that the backward pass loads.
-    exact : frozenset of Node
-        Those of `saved` that the backward pass compares bit by bit, as for `max`: no kernel may compute them again.
-    arguments : tuple of Node
-        The inputs, in the order of their slots.
-    layouts : tuple of Layout or None
-        The layout of each argument; None for a number.
-    aliases : mapping
-        Nodes in the memory of an argument: node -> (slot, layout).
-    required_layouts : mapping
-        Layouts that outputs must have.
-    stores : tuple of Store
-        The in-place changes, in order.
-    contents : tuple of (Node, Node)
-        The arguments that are changed, each with the node of its contents after all changes.
-    late : frozenset of Node
-        Outputs and saved values that are computed from these contents, so after the changes.
-    not_nested : mapping
-        Reductions that are not computed inside other kernels: node -> reason.
-    materialized : mapping
-        Values that a kernel stores before others read them: node -> reason.
-    kernels : tuple of KernelGroup
-        In the order in which they run.
-    refusals : tuple of Refusal
-        Pairs of nodes that are not fused.
-    steps : tuple of Step
-        The launches of the call, in order.
-    late_step : int
-        The index of the first step that runs after the in-place changes.
-    copies : mapping
-        Row-major copies of stored nodes, for views that no strides describe: node -> (slot, layout).
-    buffers : mapping
-        Where nodes are stored: node -> (slot, layout).
-    buffer_nbytes : tuple of int
-        The size of each buffer of the call, in bytes. The first one is slot `len(arguments)`.
-    lifetimes : mapping
-        When each temporary is needed: slot -> lifetime.
-    offsets : mapping or None
-        Where each temporary starts in the arena of the call, in bytes: slot -> offset. None if there is no arena, because
-        launches are not submitted together.
-    arena_nbytes : int
-        The size of the arena, in bytes.
-    """
+    """The nodes of a call, and the decisions of the passes. A pass returns a new graph: `graph.decide(steps=...)`."""
 
     outputs: tuple[Node, ...]
+    """The values that the call returns."""
     saved: tuple[Node, ...] = ()
+    """The values that the backward pass loads."""
     exact: frozenset[Node] = frozenset()
+    """Those of `saved` that the backward pass compares bit by bit, as for `max`: no kernel may compute them again."""
     arguments: tuple[Node, ...] = ()
+    """The inputs, in the order of their slots."""
     layouts: tuple[Layout | None, ...] = ()
+    """The layout of each argument; None for a number."""
     aliases: Mapping[Node, BufferView] = field(default_factory=dict)
+    """Nodes in the memory of an argument: node -> (slot, layout)."""
     required_layouts: Mapping[Node, Layout] = field(default_factory=dict)
+    """Layouts that outputs must have."""
     stores: tuple[Store, ...] = ()
+    """The in-place changes, in order."""
     contents: tuple[tuple[Node, Node], ...] = ()
+    """The arguments that are changed, each with the node of its contents after all changes."""
     late: frozenset[Node] = frozenset()
+    """Outputs and saved values that are computed from these contents, so after the changes."""
     not_nested: Mapping[Node, str] = field(default_factory=dict)
+    """Reductions that are not computed inside other kernels: node -> reason."""
     materialized: Mapping[Node, str] = field(default_factory=dict)
+    """Values that a kernel stores before others read them: node -> reason."""
     kernels: tuple[KernelGroup, ...] = ()
+    """In the order in which they run."""
     refusals: tuple[Refusal, ...] = ()
+    """Pairs of nodes that are not fused."""
     steps: tuple[Step, ...] = ()
+    """The launches of the call, in order."""
     late_step: int = 0
+    """The index of the first step that runs after the in-place changes."""
     buffers: Mapping[Node, BufferView] = field(default_factory=dict)
+    """Where nodes are stored: node -> (slot, layout)."""
     copies: Mapping[Node, BufferView] = field(default_factory=dict)
+    """Row-major copies of stored nodes, for views that no strides describe: node -> (slot, layout)."""
     buffer_nbytes: tuple[int, ...] = ()
+    """The size of each buffer of the call, in bytes. The first one is slot `len(arguments)`."""
     lifetimes: Mapping[int, Lifetime] = field(default_factory=dict)
+    """When each temporary is needed: slot -> lifetime."""
     offsets: Mapping[int, int] | None = None
+    """Where each temporary starts in the arena of the call, in bytes: slot -> offset. None if there is no arena, because
+    launches are not submitted together."""
     arena_nbytes: int = 0
+    """The size of the arena, in bytes."""
 
     @cached_property
     def results(self) -> tuple[Node, ...]:

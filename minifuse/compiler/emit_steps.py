@@ -8,7 +8,7 @@ from ..core.layout import dense_like
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node
-from ..ir.steps import Step
+from ..ir.steps import BufferView, Step
 from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
 from .iteration_space import reduction_space
 from .kernel_builder import Emission, emit_kernel
@@ -84,14 +84,11 @@ def emit_composite(emission: Emission, node: Node, function: CompositeOutput) ->
     op = function.op
     inputs = [emission.locate(x) for x in node.inputs]
     outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
-    reserved = [emission.reserve(x) for x in outputs]
-    for x, like, target in zip(outputs, op.output_layout_like, reserved, strict=True):
+    reserved = [emission.reserve(x, lambda buffer: buffer) for x in outputs]
+    buffers = list[BufferView]()
+    for x, like, view in zip(outputs, op.output_layout_like, reserved, strict=True):
         read = [] if like is None else [inputs[like][1]]
-        if target is None:
-            emission.allocate(x, emission.layout_of(x, dense_like(read, x.shape)))
-        else:
-            emission.buffers[x] = target
-    buffers = [emission.buffers[x] for x in outputs]
+        buffers.append(view or emission.allocate(x, emission.layout_of(x, dense_like(read, x.shape))))
     step = Step(composite_kernel(node, op), outputs[0].shape, (), buffers, inputs)
     emission.commit()
     emission.add_unfused_step(step, node, "computed by the backend's own kernel for this op")

@@ -5,6 +5,7 @@ epilogue. It loads everything else from memory.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from ..backends.base import Backend
 from ..core.dtypes import DType, WeakType, bool_, int64
@@ -36,6 +37,9 @@ from .iteration_space import IterationSpace, Reindex, keep_layout, layout_throug
 from .nested_axes import NestedAxes, finish_nested
 from .reindexing import ViewChains
 
+ReindexBuffer = Callable[
+    [BufferView], BufferView | None
+]  # maps a buffer to the view of it that the loops of a kernel store to
 ParameterSource = tuple[int | str, DType | WeakType]  # the slot of a number, or a literal; and its dtype
 
 INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
@@ -99,16 +103,13 @@ class Emission:
 
     # A kernel stores a node in a buffer of its own, except in the slices of `SliceEmission`.
 
-    def reserve(self, node: Node) -> BufferView | None:
-        """Return the slice in which the current kernel is to store a node, or None."""
+    def reserve(self, node: Node, reindex: ReindexBuffer) -> BufferView | None:
+        """Return the slice in which the current kernel is to store a node, as its loops see it, or None."""
         return None
 
-    def reserve_copies(self, node: Node, reindex: Callable[[BufferView], BufferView | None]) -> list[BufferView]:
+    def reserve_copies(self, node: Node, reindex: ReindexBuffer) -> list[BufferView]:
         """Return the slices in which the current kernel is to store copies of a node, as its loops see them."""
         return []
-
-    def cancel(self, node: Node) -> None:
-        """Undo `reserve`: the kernel cannot store the node there."""
 
     def commit(self) -> None:
         """Note that the kernel which stores the reserved slices is emitted."""
@@ -226,18 +227,12 @@ class KernelBuilder:
 
     def allocate_outputs(self, nodes: Sequence[Node]) -> list[BufferView]:
         """Allocate the buffers of the outputs, or find their slices. Return their views in the shape of the loops."""
-        reserved = [*map(self.emission.reserve, nodes)]
-        return [self.allocate_output(node, target) for node, target in zip(nodes, reserved, strict=True)]
+        reserved = [self.emission.reserve(x, partial(self.reindex_buffer, shape=x.shape)) for x in nodes]
+        return [view or self.allocate_output(x) for x, view in zip(nodes, reserved, strict=True)]
 
-    def allocate_output(self, node: Node, target: BufferView | None) -> BufferView:
-        """Return where an output is stored: in `target` if strides allow that, else in a new buffer."""
-        emission = self.emission
-        if target is not None:
-            if (buffer := self.reindex_buffer(target, node.shape)) is not None:
-                emission.buffers[node] = target
-                return buffer
-            emission.cancel(node)
-        layout = row_major(node.shape)
+    def allocate_output(self, node: Node) -> BufferView:
+        """Allocate the buffer of an output. Return its view in the shape of the loops."""
+        emission, layout = self.emission, row_major(node.shape)
         if node is self.matmul:
             return emission.allocate(node, layout)
         slot, layout = emission.allocate(node, emission.layout_of(node, self.layout_like_inputs(node, layout)))
@@ -273,7 +268,7 @@ class KernelBuilder:
 
     def reserve_copies(self, node: Node) -> list[BufferView]:
         """Return the slices in which this kernel stores copies of an output that is read elsewhere, too."""
-        return self.emission.reserve_copies(node, lambda target: self.reindex_buffer(target, node.shape))
+        return self.emission.reserve_copies(node, partial(self.reindex_buffer, shape=node.shape))
 
     def gather_load(self, gather: Node, indices: Sequence[Expression]) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""

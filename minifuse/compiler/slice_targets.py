@@ -1,6 +1,6 @@
 """Compute slices directly in the buffer of a chain of slice updates, if the order of the kernels allows it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..backends.base import Backend
 from ..core.errors import ShapeError
@@ -11,7 +11,7 @@ from ..ir.kernel_ir import Kernel
 from ..ir.steps import BufferView, Step
 from .fusible_region import strip_identities
 from .graph import Graph
-from .kernel_builder import Emission, ParameterSource, lower_number
+from .kernel_builder import Emission, ParameterSource, ReindexBuffer, lower_number
 from .reindexing import is_reshape
 from .slice_updates import UpdateChain, is_update
 
@@ -36,7 +36,7 @@ class SliceEmission(Emission):
         self.update_chains: dict[Node, UpdateChain] = {}
         self.slices: dict[Node, tuple[UpdateChain, int]] = {}
         self.slice_copies: dict[Node, list[tuple[UpdateChain, int]]] = {}
-        self.reserved: list[tuple[UpdateChain, int]] = []  # by the current kernel
+        self.reserved: list[tuple[UpdateChain, int, Node, BufferView]] = []  # by the current kernel
         for node in (x for group in graph.kernels for x in group.members if is_update(x)):
             chain = self.update_chains[node] = self.updates.chain(node)
             if (
@@ -52,35 +52,30 @@ class SliceEmission(Emission):
                 elif not value.is_number:
                     self.slice_copies.setdefault(value, []).append((chain, k))
 
-    def reserve(self, node: Node) -> BufferView | None:
+    def reserve(self, node: Node, reindex: ReindexBuffer) -> BufferView | None:
         """Return the slice in which a kernel is to store a node, after adding the steps that fill the array around it.
 
         None if the node is in no slice, or if the kernel runs too early or too late to store the slice itself.
         """
-        if node not in self.slices:
-            return None
-        chain, k = self.slices[node]
-        if k < 0:
-            if chain.buffer is None:
-                chain.buffer = self.new_buffer(chain.last)
-                return chain.buffer
-            return None
-        return self.reserve_slice(node, chain, k)
+        return self.reserve_slice(node, *self.slices[node], reindex) if node in self.slices else None
 
-    def reserve_copies(self, node: Node, reindex: Callable[[BufferView], BufferView | None]) -> list[BufferView]:
+    def reserve_copies(self, node: Node, reindex: ReindexBuffer) -> list[BufferView]:
         """Return the slices in which a kernel is to store copies of a node, as its loops see them."""
-        views = []
-        for chain, k in self.slice_copies.get(node, ()):
-            target = self.reserve_slice(node, chain, k)
-            view = None if target is None else reindex(target)
-            if view is not None:
-                views.append(view)
-            elif target is not None:
-                self.reserved.remove((chain, k))
-        return views
+        views = [self.reserve_slice(node, chain, k, reindex) for chain, k in self.slice_copies.get(node, ())]
+        return [view for view in views if view is not None]
 
-    def reserve_slice(self, node: Node, chain: UpdateChain, k: int) -> BufferView | None:
-        """Return the slice of update k in which a kernel is to store a node, or None as `reserve` does."""
+    def reserve_slice(self, node: Node, chain: UpdateChain, k: int, reindex: ReindexBuffer) -> BufferView | None:
+        """Return the slice of update k in which a kernel is to store a node, or None, as `reserve` does."""
+        target = self.find_slice(node, chain, k)
+        view = None if target is None else reindex(target)
+        if target is not None and view is not None:
+            self.reserved.append((chain, k, node, target))
+        return view
+
+    def find_slice(self, node: Node, chain: UpdateChain, k: int) -> BufferView | None:
+        """Return the slice of update k in which a kernel may store a node, or the buffer of the chain if k is -1."""
+        if k < 0:
+            return self.new_buffer(chain.last) if chain.buffer is None else None
         if chain.base is not None and strip_views(chain.base) not in self.buffers:
             return None
         slot, layout = self.open(chain)
@@ -93,23 +88,17 @@ class SliceEmission(Emission):
         while x is not node and target is not None:
             view, (x,) = x.function, x.inputs
             target = invert_view(view, target, x.shape) if isinstance(view, View) else target
-        if target is None:
-            return None
-        self.reserved.append((chain, k))
-        return slot, target
-
-    def cancel(self, node: Node) -> None:
-        """Undo `reserve`: the kernel cannot store the node there."""
-        chain, k = self.slices[node]
-        if k < 0:
-            chain.buffer = None
-        else:
-            self.reserved.remove((chain, k))
+        return None if target is None else (slot, target)
 
     def commit(self) -> None:
         """Note that the kernel which stores the reserved slices is emitted."""
-        for chain, k in self.reserved:
-            chain.stored.add(k)
+        for chain, k, node, target in self.reserved:
+            if k < 0:
+                chain.buffer = target
+            else:
+                chain.stored.add(k)
+            if self.slices.get(node) == (chain, k):
+                self.buffers[node] = target
         self.reserved.clear()
 
     def open(self, chain: UpdateChain) -> BufferView:

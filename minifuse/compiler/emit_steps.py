@@ -58,6 +58,9 @@ def emit_phase(emission: Emission, phase: int) -> None:
     values = [store.value for store in graph.stores] if phase == EARLY else []
     for node in [*results, *values] if phase != EXACT else []:
         emission.locate(node)
+    for argument, update, value in graph.stores if phase == EARLY else ():
+        slot, layout = graph.memory[argument]
+        emission.add_copy(value, (slot, update.region_layout(layout)), value, "a copy into the argument")
 
 
 def emit_group(emission: Emission, group: KernelGroup) -> None:

@@ -27,7 +27,6 @@ from .materialize_operands import materialize_operands
 from .narrow_integers import narrow_integers
 from .nest_reductions import nest_reductions
 from .order_stores import order_stores, split_stores
-from .output_aliasing import assign_outputs
 from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, split_reductions
 from .refine_shapes import refine_shapes
 from .reorder import reorder
@@ -61,8 +60,7 @@ PASSES: tuple[Pass, ...] = (
     form_kernels,  # groups of nodes that share one loop nest
     # Decide where and when kernels run.
     emit_steps,  # expressions, buffers and layouts; prologue and epilogue of each matmul
-    elide_copies,  # arrays that are updated in place, since nothing reads the old elements afterwards
-    assign_outputs,  # results that can be stored in an argument
+    elide_copies,  # arrays that are updated in place, and results that are computed in an argument
     reorder,  # free large buffers early
     batch_launches,  # many small equal kernels -> one launch
     assign_buffers,  # when temporaries are freed, or their offsets in one arena

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node, strip_views
-from .iteration_space import IterationSpace, keep_layout, reduction_space
+from .iteration_space import IterationSpace, reduction_space
 
 SAVED_FOR_BACKWARD = "it is saved for the backward pass"
 ALREADY_STORED = "another kernel has computed and stored it"
@@ -57,14 +57,13 @@ def why_not_fusible(leaf: Node, consumer: Node, not_nested: Mapping[Node, str] =
         case Matmul() if space.dims:
             return REDUCTION_NEEDS_ROWS
         case Matmul():
-            return None if space.is_read_in_order(leaf, keep_layout) else MATMUL_REORDERED
+            return None if space.is_read_in_order(leaf) else MATMUL_REORDERED
         case Reduce():
             rows = reduction_space(producer)
             if space != rows and (space.dims or not rows.contains_shape(consumer.shape)):
                 why = f"; {not_nested[producer]}" if producer in not_nested else ""
                 return f"it reduces {rows}, and this kernel {'reduces' if space.dims else 'loops over'} {space}{why}"
-            reindex = keep_layout if space.dims else rows.reindex_for(consumer.shape)
-            return None if rows.is_own_reduction(leaf, reindex) else REDUCTION_REORDERED
+            return None if rows.is_own_reduction(leaf) else REDUCTION_REORDERED
     return None
 
 

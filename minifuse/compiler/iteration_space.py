@@ -45,16 +45,16 @@ class IterationSpace(NamedTuple):
         """
         return shape == self.shape or is_unflatten(shape, self.rows)
 
-    def is_own_reduction(self, leaf: Node, reindex: Reindex) -> bool:
+    def is_own_reduction(self, leaf: Node) -> bool:
         """Return whether a leaf is a reduction of the rows of this space, under views that only repeat it along the row."""
         source = strip_views(leaf)
         if not isinstance(source.function, Reduce) or reduction_space(source) != self:
             return False
-        return is_read_as(leaf, reindex, lambda layout: layout.expand(*self.shape))
+        return is_read_as(leaf, self.reindex_for(leaf.shape), lambda layout: layout.expand(*self.shape))
 
-    def is_read_in_order(self, leaf: Node, reindex: Reindex) -> bool:
+    def is_read_in_order(self, leaf: Node) -> bool:
         """Return whether the loops read each element of the leaf's source (see `strip_views`) once, in row-major order."""
-        return is_read_as(leaf, reindex, lambda layout: layout.reshape(*self.shape))
+        return is_read_as(leaf, keep_layout, lambda layout: layout.reshape(*self.shape))
 
 
 def reduction_space(node: Node) -> IterationSpace:

@@ -53,6 +53,7 @@ from .kernel_groups import (
     split_into_parts,
 )
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
+from .slice_updates import SliceUpdates
 
 MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for unrelated values reads; with more, threads run out of registers
 MAX_RELATED_ARRAYS = 32  # arrays of a kernel that are searched for related kernels
@@ -101,7 +102,7 @@ class KernelSweep:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
-        self.updates, self.has_gathers = graph.slice_updates, graph.has(GatherND)
+        self.updates, self.has_gathers = SliceUpdates(graph), graph.has(GatherND)
         self.outputs, self.saved = graph.stored_roots, set(map(strip_views, graph.saved))
         self.materialized = dict(graph.materialized)
         self.memory = set(graph.memory)

@@ -18,7 +18,6 @@ from ..ir.kernel_ir import Kernel, ReadOutput
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .format_node import NodeNames, format_node
 from .iteration_space import IterationSpace, without_repeated_reshapes
-from .slice_updates import SliceUpdates
 
 EXACT, EARLY, LATE = range(3)  # the phases of a call
 
@@ -206,12 +205,6 @@ class Graph:
     def read_once(self) -> frozenset[Node]:
         """The nodes that exactly one other node reads, and that the call does not return."""
         return frozenset(x for x, users in self.users.items() if len(users) == 1).difference(self.roots)
-
-    @cached_property
-    def slice_updates(self) -> SliceUpdates:
-        """The slice updates of the graph."""
-        contents = {node for _, node in self.contents if self.late}
-        return SliceUpdates(self.users, self.stored_roots, self.required_layouts, contents)
 
     def has(self, *kinds: type) -> bool:
         """Return whether a node has a function of one of these kinds."""

@@ -25,7 +25,7 @@ from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Argument, Node, is_identity, literal, strip_views
 from .graph import Graph, needs
 from .reindexing import find_kept_dims
-from .slice_updates import is_update, slice_ranges, strip_fill
+from .slice_updates import SliceUpdates, is_update, slice_ranges, strip_fill
 
 SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
 MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
@@ -98,7 +98,7 @@ class Inliner:
     """
 
     def __init__(self, graph: Graph, only_thin: bool = False) -> None:
-        self.graph, self.updates, self.only_thin = graph, graph.slice_updates, only_thin
+        self.graph, self.updates, self.only_thin = graph, SliceUpdates(graph), only_thin
         found = [x for x in graph.nodes if is_update(x)]
         excluded = {x for x in found if self.why_not_candidate(x, graph.memory) is not None}
         for last in found:

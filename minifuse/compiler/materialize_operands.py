@@ -19,6 +19,7 @@ from .fusibility import (
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph, needs
 from .reindexing import ViewChains
+from .slice_updates import SliceUpdates
 
 MAX_RECOMPUTED_COST = 8  # additions, above which rows of a matmul's operand, or values of a sum by index, are stored
 
@@ -37,7 +38,7 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
     tanh0 = tanh(x0)  # stored
     matmul1 = tanh0 @ x1
     """
-    updates, found = graph.slice_updates, dict[Node, str]()
+    updates, found = SliceUpdates(graph), dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
     region = FusibleRegion(loaded | graph.materialized.keys() | graph.stored_roots, ViewChains())
     has_gathers = graph.has(GatherND)

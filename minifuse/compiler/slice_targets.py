@@ -13,7 +13,7 @@ from .fusible_region import strip_identities
 from .graph import Graph
 from .kernel_builder import Emission, ParameterSource, ReindexBuffer, lower_number
 from .reindexing import is_reshape
-from .slice_updates import UpdateChain, is_update
+from .slice_updates import SliceUpdates, UpdateChain, is_update
 
 
 class SliceEmission(Emission):
@@ -32,7 +32,7 @@ class SliceEmission(Emission):
 
     def __init__(self, graph: Graph, backend: Backend) -> None:
         super().__init__(graph, backend)
-        self.updates = graph.slice_updates
+        self.updates = SliceUpdates(graph)
         self.update_chains: dict[Node, UpdateChain] = {}
         self.slices: dict[Node, tuple[UpdateChain, int]] = {}
         self.slice_copies: dict[Node, list[tuple[UpdateChain, int]]] = {}

@@ -5,16 +5,16 @@ reads the intermediate arrays, the chain has one buffer. The buffer is filled on
 the slices leave no gap.
 """
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from ..core.indexing import Range
-from ..core.layout import Layout
 from ..core.overlap import are_disjoint_slices, range_interval
 from ..ir.array_functions import Full, PadSlice, SliceUpdate, View
 from ..ir.graph import Node, is_identity, literal, strip_views
 from ..ir.steps import BufferView
+from .graph import Graph
 
 REORDERING_VIEWS = frozenset({"permute", "reshape", "unflatten"})  # methods of views that have each element once
 
@@ -64,32 +64,17 @@ class UpdateChain:
 class SliceUpdates:
     """The slice updates of a graph.
 
-    Parameters
-    ----------
-    users : dict
-        The nodes that read each node of the graph, inputs before users.
-    roots : set of Node
-        The nodes that the call returns, saves or stores in arguments, without views.
-    required_layouts : mapping
-        Layouts that nodes must have.
-    contents : container of Node
-        The new contents of arguments, if other values are computed from them.
-
     Attributes
     ----------
     inner : set of Node
         The updates that share the buffer of a later update, which is their only user, and the identities between them.
     """
 
-    def __init__(
-        self,
-        users: Mapping[Node, Collection[Node]],
-        roots: Container[Node],
-        required_layouts: Mapping[Node, Layout],
-        contents: Container[Node],
-    ) -> None:
-        self.users, self.roots, self.inner = users, roots, set[Node]()
-        for node in users:
+    def __init__(self, graph: Graph) -> None:
+        self.users, self.roots, self.inner = graph.users, graph.stored_roots, set[Node]()
+        required_layouts = graph.required_layouts
+        contents = {node for _, node in graph.contents if graph.late}  # of arguments, if other values are computed from them
+        for node in self.users:
             if isinstance(node.function, SliceUpdate):
                 passed, user, old = list[Node](), node, node.inputs[0]
                 layouts = {None, required_layouts.get(node)}

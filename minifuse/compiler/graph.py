@@ -1,6 +1,6 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -200,6 +200,16 @@ class Graph:
             for x in node.inputs:
                 users[x][node] = None
         return users
+
+    def readers(self, node: Node, passes: Callable[[Node], bool]) -> Iterator[Node]:
+        """Yield the nodes that read a node, directly or through nodes that `passes` accepts, which are not yielded."""
+        pending = [node]
+        for x in pending:
+            for user in self.users[x]:
+                if passes(user):
+                    pending.append(user)
+                else:
+                    yield user
 
     @cached_property
     def read_once(self) -> frozenset[Node]:

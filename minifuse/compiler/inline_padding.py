@@ -22,7 +22,7 @@ from ..core.operators import Operator, maximum, minimum, where
 from ..core.overlap import range_interval
 from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import GatherND, ScatterReduce
-from ..ir.graph import Argument, Node, is_identity, literal, strip_views
+from ..ir.graph import Argument, Node, is_identity, is_view, literal, strip_views
 from .graph import Graph, needs
 from .reindexing import find_kept_dims
 from .slice_updates import SliceUpdates, is_update, slice_ranges, strip_fill
@@ -32,17 +32,9 @@ MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
 MIN_DENSITY = 0.75  # of the elements of a thin padding that are not padding
 MAX_INLINED_COST = 8  # additions to compute an element of a slice that several threads may compute
 
-NOT_ONE_SLICE = "its elements are not one slice"
-SLICE_IS_SMALL = "most of its elements are outside of the slice, so an update in place moves less memory"
-ARGUMENT_CHANGES = "it is the new value of an argument, which is stored in place"
-READER_NEEDS_MEMORY = "a matmul or another separate step reads it, and needs it in memory"
-NO_SHIFTED_INDEX = "no shifted index describes how it reads another array"
-NOT_THIN = "it is no thin padding of an array"
-VALUE_IS_COMPUTED = "the kernel that computes the slice stores it in its place"
-
 
 class NotInlinedError(Exception):
-    """The reason why a slice is not inlined, as the only argument."""
+    """A slice costs less if it is stored, or no shifted index describes how it reads an array."""
 
 
 class Shift(NamedTuple):
@@ -100,7 +92,7 @@ class Inliner:
     def __init__(self, graph: Graph, only_thin: bool = False) -> None:
         self.graph, self.updates, self.only_thin = graph, SliceUpdates(graph), only_thin
         found = [x for x in graph.nodes if is_update(x)]
-        excluded = {x for x in found if self.why_not_candidate(x, graph.memory) is not None}
+        excluded = {x for x in found if not self.is_candidate(x)}
         for last in found:
             if last not in self.updates.inner and (chain := self.updates.chain(last)).base is None and chain.fill is None:
                 excluded.update(chain.updates)
@@ -108,46 +100,29 @@ class Inliner:
         self.memory = {*graph.memory}
         self.stored = choose_stored(graph, [x for x, is_stored in self.candidates.items() if not is_stored])
 
-    def why_not_candidate(self, update: Node, memory: Container[Node]) -> str | None:
-        """Return why an update is stored, for reasons that do not depend on other updates; None if it need not be."""
-        function = update.function
-        if self.only_thin and not self.is_thin(update):
-            return NOT_THIN
+    def is_candidate(self, update: Node) -> bool:
+        """Return whether an update may be inlined, as far as that does not depend on other updates."""
+        function, ranges, readers = update.function, slice_ranges(update), [*self.readers(update)]
+        if ranges is None or any(isinstance(x.function, SEPARATE_READERS) for x in readers):  # these load it from memory
+            return False
+        is_stored = update in self.graph.stored_roots
+        if self.only_thin:
+            is_viewed = any(map(is_view, self.graph.users[update]))
+            return isinstance(function, PadSlice) and not (is_stored or is_viewed) and is_dense(ranges, update, MIN_DENSITY)
         if isinstance(function, SliceUpdate):
             old = update.inputs[0]
             while is_identity(old) and old.inputs:
                 (old,) = old.inputs
-            if old in memory or isinstance(old.function, Argument):
-                return ARGUMENT_CHANGES
-            if [view.method for view in function.views] != ["slice"]:
-                return NOT_ONE_SLICE
-        ranges, readers = slice_ranges(update), [*self.readers(update)]
-        if ranges is None or any(step < 1 for _, step, _ in ranges):
-            return NOT_ONE_SLICE
-        if isinstance(function, SliceUpdate) or update in self.graph.stored_roots or any(map(is_update, readers)):
-            if any(step > 1 for _, step, _ in ranges):
-                return NOT_ONE_SLICE
-            if 2 * prod(size for *_, size in ranges) < update.size:
-                return SLICE_IS_SMALL
-        return READER_NEEDS_MEMORY if any(isinstance(x.function, SEPARATE_READERS) for x in readers) else None
-
-    def is_thin(self, update: Node) -> bool:
-        """Return whether few elements of an update are padding, and the kernels that read it read no view of it."""
-        ranges, readers = slice_ranges(update), self.graph.users[update]
-        is_dense = ranges is not None and all(step == 1 for _, step, _ in ranges)
-        is_read_as_it_is = update not in self.graph.stored_roots and not any(isinstance(x.function, View) for x in readers)
-        is_large = ranges is not None and prod(size for *_, size in ranges) >= MIN_DENSITY * update.size
-        return isinstance(update.function, PadSlice) and is_dense and is_read_as_it_is and is_large
+            is_argument = old in self.graph.memory or isinstance(old.function, Argument)  # its new value is stored in place
+            if is_argument or [view.method for view in function.views] != ["slice"]:
+                return False
+        if isinstance(function, SliceUpdate) or is_stored or any(map(is_update, readers)):
+            return is_dense(ranges, update, 1 / 2)  # else an update in place moves less memory
+        return all(step >= 1 for _, step, _ in ranges)
 
     def readers(self, update: Node) -> Iterator[Node]:
         """Yield the nodes that read an update, through views and identities or not."""
-        pending = [update]
-        for x in pending:
-            for user in self.graph.users[x]:
-                if isinstance(user.function, View) or is_identity(user):
-                    pending.append(user)
-                else:
-                    yield user
+        return self.graph.readers(update, lambda x: is_view(x) or is_identity(x))
 
     def is_stored(self, update: Node, excluded: Container[Node]) -> bool:
         """Return whether a kernel stores an update: the call returns it, or an update that is not inlined reads it."""
@@ -190,6 +165,11 @@ class Inliner:
             old = Node(Full(shape, update.dtype), (old.to(update.dtype),), shape, update.dtype)
         selection: Node = where(inside, value, old)
         return selection.to(update.dtype)
+
+
+def is_dense(ranges: Sequence[Range], update: Node, density: float) -> bool:
+    """Return whether a slice has no gaps, and at least a part of the elements of an update."""
+    return all(step == 1 for _, step, _ in ranges) and prod(size for *_, size in ranges) >= density * update.size
 
 
 def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
@@ -306,7 +286,7 @@ class ShiftedReads:
         if isinstance(function, Copy) or is_identity(x):
             return self.read(x.inputs[0], shifts)
         if not isinstance(function, Operator | Cast) or len(self.found) > MAX_SHIFTED_NODES:
-            raise NotInlinedError(VALUE_IS_COMPUTED)
+            raise NotInlinedError
         inputs = [self.read(i, shifts) for i in x.inputs]
         if function is where and isinstance(inputs[1].function, GatherND):  # kernels load where the condition is true
             inputs[1] = where(self.inside, inputs[1], literal(0).to(x.dtype))
@@ -348,7 +328,7 @@ def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shap
         return tuple(Shift(None, 0) if n == 1 else shifts[d + added] for d, n in enumerate(shape))
     if (dims := find_kept_dims(view, shape, view_shape)) is not None:
         return tuple(shifts[dims[d]] if d in dims else Shift(None, 0) for d in range(len(shape)))
-    raise NotInlinedError(NO_SHIFTED_INDEX)
+    raise NotInlinedError
 
 
 def gather(x: Node, shifts: tuple[Shift, ...], shape: Shape) -> Node:

@@ -6,7 +6,7 @@ from ..backends.base import Backend
 from ..core.operators import Operator
 from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import GatherND, ScatterReduce
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, is_view, strip_views
 from .fusibility import (
     COMPOSITE_IS_ONE_CALL,
     GATHER_NOT_IN_MATMUL,
@@ -51,7 +51,8 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 reasons = dict.fromkeys(gathered, GATHER_NOT_IN_MATMUL)
                 if has_reductions:
                     reasons |= {x: OPERAND_ENDS_ROWS for x in operands if ends_rows(x, region.walk([x]))}
-                reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(graph, x, node)}
+                shared = [x for x in operands if {*graph.readers(x, is_view)} != {node} or x in graph.stored_roots]
+                reasons |= dict.fromkeys(shared, OPERAND_IS_SHARED)
                 reasons |= {x: OPERAND_IS_INDEX for x in operands if isinstance(x.function, Iota)}
             case PadSlice() | SliceUpdate() if node not in updates.inner:
                 reasons = dict.fromkeys(map(strip_views, updates.needed_inputs(node)), UPDATE_NEEDS_MEMORY)
@@ -75,17 +76,3 @@ def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:
     rows = [x for x in map(strip_views, computed) if isinstance(x.function, Reduce)]
     is_dear = any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
     return is_dear and any(x.inputs[0].shape == operand.shape for x in rows)
-
-
-def is_read_by_others(graph: Graph, source: Node, matmul: Node) -> bool:
-    """Return whether the call returns an operand of a matmul, or a node but the matmul reads it, through views or not."""
-    pending = [source]
-    for x in pending:
-        if x in graph.stored_roots:
-            return True
-        for user in graph.users[x]:
-            if isinstance(user.function, View):
-                pending.append(user)
-            elif user is not matmul:
-                return True
-    return False

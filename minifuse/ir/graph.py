@@ -266,6 +266,11 @@ def strip_views(node: Node) -> Node:
     return node
 
 
+def is_view(node: Node) -> bool:
+    """Return whether a node is a view of its input."""
+    return isinstance(node.function, View)
+
+
 def is_identity(node: Node) -> bool:
     """Return whether a node has the elements of its input: an identity or a detach."""
     return isinstance(node.function, Identity) or node.function is detach

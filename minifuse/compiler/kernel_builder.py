@@ -163,7 +163,7 @@ class KernelBuilder:
     space : IterationSpace
         The loops of the kernel, without those of nested reductions.
     parameters : dict, optional
-        The numbers of the launch, each with its index. The prologue of a matmul shares those of its kernel.
+        The numbers of the launch, each with its index. The prologue of a matmul adds its numbers to those of the kernel.
 
     Attributes
     ----------

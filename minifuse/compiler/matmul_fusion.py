@@ -11,7 +11,7 @@ from ..core.errors import ShapeError
 from ..core.layout import row_major
 from ..ir.array_functions import Matmul
 from ..ir.graph import Node, strip_views
-from ..ir.kernel_ir import Expression, KernelParameter, Load, replace
+from ..ir.kernel_ir import Expression, Load, replace
 from ..ir.step_kernels import MatmulKernel
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .fusion_log import EMITTED, INLINED, RESTARTED
@@ -78,8 +78,8 @@ def add_launch(
 ) -> None:
     """Add the launch of a matmul that stores some nodes."""
     outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in builder.allocate_outputs(nodes)]
-    parameters = [source for source, _ in builder.parameters]
-    emission.add_step(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters), builder.number_in_log)
+    numbers = [source for source, _ in builder.parameters]
+    emission.add_step(Step(kernel, matmul.shape, (), outputs, inputs, numbers), builder.number_in_log)
     emission.commit()
     if prologue:
         builder.note(
@@ -93,9 +93,10 @@ def add_launch(
 def lower_operand(emission: Emission, x: Node, builder: KernelBuilder, has_prologue: bool) -> LoweredOperand:
     """Return an operand of a matmul: computed in the prologue, or loaded if it is in memory."""
     if has_prologue and strip_views(x) not in emission.buffers:
-        operand = KernelBuilder(emission, IterationSpace(x.shape, ()), builder.parameters)
+        operand = KernelBuilder(emission, IterationSpace(x.shape, ()), dict(builder.parameters))
         e = operand.expression(x, keep_layout)
         if operand.inputs:
+            builder.parameters |= operand.parameters
             return LoweredOperand(strip_views(x), e, operand)
     source = strip_views(x)
     if source not in emission.buffers:  # computed from numbers only
@@ -146,26 +147,3 @@ def merge_operands(
 def shift_loads(e: Expression, count: int) -> Expression:
     """Add `count` to the index of each load of an expression."""
     return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
-
-
-def drop_unused_operands(
-    kernel: MatmulKernel,
-    shape: tuple[int, ...],
-    outputs: list[BufferView],
-    inputs: list[BufferView],
-    parameters: list[int | str],
-) -> Step:
-    """Return the step of a matmul without inputs and parameters that it does not read; the others have no gaps."""
-    if kernel.is_plain:
-        return Step(kernel, shape, (), outputs, inputs)
-    load_indices = [x.index for part in kernel.loads() for x in part]
-    parameter_indices = [x.index for x in kernel.find_all(KernelParameter)]
-
-    def renumber(e: Expression) -> Expression:
-        e = replace(e, Load, lambda x: type(x)(load_indices.index(x.index), x.dtype))
-        return replace(e, KernelParameter, lambda x: KernelParameter(parameter_indices.index(x.index), x.dtype))
-
-    a, b, *rest = map(renumber, (kernel.a, kernel.b, *kernel.pointwise_outputs))
-    renumbered = MatmulKernel(a, b, tuple(rest), kernel.precision)
-    numbers = [parameters[k] for k in parameter_indices]
-    return Step(renumbered, shape, (), outputs, [inputs[k] for k in load_indices], numbers)

@@ -336,6 +336,18 @@ def test_an_epilogue_that_the_backend_refuses_is_another_kernel(monkeypatch):
     assert "no epilogues here" in reasons(plan)
 
 
+def test_numbers_of_a_stored_operand_are_not_passed_to_a_matmul():
+    """The prologue of a matmul reads arrays, so an operand that is computed from numbers only is stored."""
+
+    def f(x):
+        return (mf.zeros(4, 6) + 3.5).exp() @ x * 7.25
+
+    x = mf.tensor(X)
+    operand, matmul = mf.fuse(f).plan(x).steps
+    assert (operand.numbers, matmul.numbers) == (["3.5"], ["7.25"])
+    np.testing.assert_allclose(mf.fuse(f)(x).numpy(), f(x).numpy(), rtol=1e-6)
+
+
 def test_the_log_names_the_argument_of_an_in_place_store():
     @mf.fuse
     def f(x, y):

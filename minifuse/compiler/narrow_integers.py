@@ -96,17 +96,7 @@ def of_corners(function: Callable[..., int]) -> Callable[..., Bounds]:
     return bounds
 
 
-def bounds_of_quotient(a: Bounds, b: Bounds) -> Bounds | None:
-    """Return the bounds of a // b; None if b may be 0 or negative."""
-    return of_corners(lambda x, y: x // y)(a, b) if b[0] > 0 else None
-
-
-def bounds_of_remainder(_a: Bounds, b: Bounds) -> Bounds | None:
-    """Return the bounds of a % b; None if b may be 0 or negative."""
-    return (0, b[1] - 1) if b[0] > 0 else None
-
-
-# The bounds of the result of each operator, given those of its integers.
+# The bounds of the result of each operator, given those of its integers; None if a divisor may be 0 or negative.
 BOUNDS: dict[Operator, Callable[..., Bounds | None]] = {
     add: of_corners(lambda a, b: a + b),
     sub: of_corners(lambda a, b: a - b),
@@ -114,7 +104,7 @@ BOUNDS: dict[Operator, Callable[..., Bounds | None]] = {
     neg: of_corners(lambda a: -a),
     minimum: of_corners(min),
     maximum: of_corners(max),
-    floordiv: bounds_of_quotient,
-    mod: bounds_of_remainder,
+    floordiv: lambda a, b: of_corners(lambda x, y: x // y)(a, b) if b[0] > 0 else None,
+    mod: lambda _, b: (0, b[1] - 1) if b[0] > 0 else None,
     where: lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
 }

@@ -4,11 +4,11 @@ A kernel begins with the axes of its own loops. Each nested reduction appends an
 reductions that are equally deep and reduce equally many elements share their axes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 
-from ..core.interning import toposort
 from ..core.layout import Layout
-from ..ir.kernel_ir import Expression, Kernel, ReduceExpr, reduce_expr, renumber_operands, with_inputs
+from ..ir.kernel_ir import Expression, Kernel, ReduceExpr, reduce_expr, renumber_operands, replace_in
 from ..ir.steps import BufferView, Step
 from .iteration_space import Reindex
 
@@ -78,28 +78,18 @@ def finish_nested(step: Step, nested: NestedAxes) -> Step:
     new_axis = {d: k for k, d in enumerate(axes)}
     dims = tuple(sorted({new_axis[d] for e in reductions for d in e.reduced(step.dims)}))
 
-    def reduced(e: ReduceExpr) -> tuple[int, ...] | None:
+    @cache
+    def renumber(e: ReduceExpr) -> Expression:
         own = tuple(new_axis[d] for d in e.reduced(step.dims))
-        return None if own == dims else own
+        return reduce_expr(e.operator, replace_in(e.inputs, ReduceExpr, renumber), None if own == dims else own, e.dtype)
 
     def view(buffer: BufferView) -> BufferView:
         slot, layout = buffer
         strides = nested.pad(layout).strides
         return slot, Layout(shape, tuple(strides[d] for d in axes), layout.offset)
 
-    outputs = tuple(replace_dims(e, reduced) for e in expressions)
+    outputs = replace_in(expressions, ReduceExpr, renumber)
     count = len(step.kernel.pointwise_outputs) if step.dims else 0  # without rows of its own, all outputs are rows
     kernel = Kernel(outputs[:count], outputs[count:]) if dims else Kernel(outputs, ())
     inputs = [view(step.inputs[k]) for k in used_inputs]
     return Step(kernel, shape, dims, [view(x) for x in step.outputs], inputs, step.numbers, step.indexed_operands)
-
-
-def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
-    """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
-    rebuilt: dict[Expression, Expression] = {}
-    for x in toposort([e], lambda x: x.inputs):
-        rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
-        if isinstance(x, ReduceExpr):
-            dims = change(x)
-            rebuilt[x] = reduce_expr(x.operator, rebuilt[x].inputs, dims, x.dtype)
-    return rebuilt[e]

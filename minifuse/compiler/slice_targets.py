@@ -39,11 +39,7 @@ class SliceEmission(Emission):
         self.reserved: list[tuple[UpdateChain, int, Node, BufferView]] = []  # by the current kernel
         for node in (x for group in graph.kernels for x in group.members if is_update(x)):
             chain = self.update_chains[node] = self.updates.chain(node)
-            if (
-                chain.base is not None
-                and not isinstance(chain.base.function, View)
-                and self.updates.is_read_once(chain.base, chain.updates[0])
-            ):
+            if chain.base is not None and not isinstance(chain.base.function, View) and chain.base in graph.read_once:
                 self.slices[chain.base] = chain, -1
             for k, update in enumerate(chain.updates):
                 value, is_only_read_here = self.updates.value(update)
@@ -106,7 +102,7 @@ class SliceEmission(Emission):
         if chain.buffer is not None:
             return chain.buffer
         first, base = chain.updates[0], chain.base
-        if base is not None and is_update(base) and self.updates.is_read_once(base, first):
+        if base is not None and is_update(base) and base in self.graph.read_once:
             slot, layout = self.buffers[base]
             if slot >= self.first_buffer and self.layout_of(chain.last, layout) is layout:
                 chain.buffer = slot, layout

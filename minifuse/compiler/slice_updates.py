@@ -71,27 +71,23 @@ class SliceUpdates:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.users, self.roots, self.inner = graph.users, graph.stored_roots, set[Node]()
+        self.read_once, self.inner = graph.read_once, set[Node]()
         required_layouts = graph.required_layouts
         contents = {node for _, node in graph.contents if graph.late}  # of arguments, if other values are computed from them
-        for node in self.users:
+        for node in graph.nodes:
             if isinstance(node.function, SliceUpdate):
-                passed, user, old = list[Node](), node, node.inputs[0]
+                passed, old = list[Node](), node.inputs[0]
                 layouts = {None, required_layouts.get(node)}
-                while self.is_read_once(old, user) and old not in contents and required_layouts.get(old) in layouts:
+                while old in self.read_once and old not in contents and required_layouts.get(old) in layouts:
                     passed.append(old)
                     self.inner |= {*passed} if is_update(old) else set()
                     if not is_identity(old) or not old.inputs:
                         break
-                    user, (old,) = old, old.inputs
-
-    def is_read_once(self, node: Node, user: Node) -> bool:
-        """Return whether no node but `user` reads a node, and the call does not return it."""
-        return node not in self.roots and all(x is user for x in self.users[node])
+                    (old,) = old.inputs
 
     def is_alias(self, node: Node) -> bool:
         """Return whether a node shares the buffer of a slice update: it has the same elements, and is its only reader."""
-        return is_identity(node) and any(is_update(x) and self.is_read_once(x, node) for x in node.inputs)
+        return is_identity(node) and any(is_update(x) and x in self.read_once for x in node.inputs)
 
     def chain(self, last: Node) -> UpdateChain:
         """Return the chain of updates that ends in a node."""
@@ -114,7 +110,7 @@ class SliceUpdates:
         This is the new value without views and identities. It may be stored in the slice if nothing else reads it.
         """
         user, node = update, update.inputs[-1]
-        while self.is_read_once(node, user):
+        while node in self.read_once:
             if not (isinstance(node.function, View) or is_identity(node)):
                 return node, True
             user, (node,) = node, node.inputs

@@ -63,13 +63,14 @@ def device(function: Function) -> Function:
 def intrinsic(name: str, *operands: object) -> Callable[[Callable[..., Result]], Intrinsic[Result]]:
     """Return a decorator that turns a Python implementation into an Intrinsic.
 
-    `name` is "module.function", a function in this folder. Called with `operands`, it returns a Numba intrinsic, which emits
-    the instructions.
+    `name` is "module.name", in a module of this folder: a Numba intrinsic, which emits the instructions, or the function
+    that returns it for `operands`.
     """
 
     def build() -> object:
-        module, function = name.split(".")
-        return getattr(import_module(f"{__package__}.{module}"), function)(*operands)
+        module, attribute = name.split(".")
+        value = getattr(import_module(f"{__package__}.{module}"), attribute)
+        return value(*operands) if operands else value
 
     return lambda python_semantics: Intrinsic(python_semantics, build)
 
@@ -92,9 +93,9 @@ u64 = Intrinsic(np.uint64, _numba_type_getter("uint64"))
 # Memory: vectors of four elements.
 
 
-def vector_alignment(nbytes: int) -> int:
-    """Return the alignment of four elements, in bytes: at most 16, since one instruction moves at most 16 bytes."""
-    return builtins.min(16, 4 * nbytes)
+def vector_alignment(nbytes: int, count: int = 4) -> int:
+    """Return the alignment of `count` elements, in bytes: at most 16, since one instruction moves at most 16 bytes."""
+    return builtins.min(16, count * nbytes)
 
 
 @intrinsic("base_llvm.load4")

@@ -1,10 +1,13 @@
-"""LLVM code of the intrinsics in `base`: each function returns the Numba intrinsic that compiles one of them.
+"""LLVM code of the intrinsics in `base`, and the emitter with which all modules `*_llvm` write such code.
 
-This module and the other modules `*_llvm`, which use its types, are imported only if a kernel is compiled. Numba's own
+These modules are imported only if a kernel is compiled. A name in them is the Numba intrinsic of that name, or a function
+that returns it for given parameters. `emits` makes an intrinsic from a function that emits the code of one call. Numba's own
 indexing checks whether an index is negative; the code emitted here does not.
 """
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import NamedTuple, TypeAlias
 
 from llvmlite import ir
 from numba.core import types
@@ -20,178 +23,193 @@ from .base import Intrinsic, vector_alignment
 I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 GLOBAL_SPACE = 1  # LLVM's number for the address space of global memory
 
-Memory = types.CPointer | Buffer  # the Numba type of a pointer or an array
-Values = Sequence[ir.Value]  # the LLVM values of an intrinsic's operands
-CodeGenerator = Callable[[CUDATargetContext, ir.IRBuilder, Signature, Values], ir.Value]  # emits code, returns the result
-TypedImplementation = tuple[Signature, CodeGenerator]  # what a Numba intrinsic returns for given types of operands
+Result: TypeAlias = ir.Value | list[ir.Value] | None  # of an emitting function: a list is a tuple
 
 
-def address(context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, index: ir.Value) -> ir.Value:
-    """Return the address of element `index` of a pointer or an array."""
-    first_pointer = (
-        value if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, value=value).data
-    )
-    return builder.gep(first_pointer, [index])
+class Emitter(NamedTuple):
+    """Emits the code of one call of an intrinsic, at the end of Numba's current block."""
+
+    context: CUDATargetContext
+    builder: ir.IRBuilder
+    signature: Signature
+
+    def unwrap(self, kind: types.Type, value: ir.Value) -> ir.Value:
+        """Return an operand as emitting functions take it: instead of an array, a pointer to its first element."""
+        is_array = isinstance(kind, Buffer)
+        return self.context.make_array(kind)(self.context, self.builder, value=value).data if is_array else value
+
+    def wrap(self, kind: types.Type, result: Result) -> ir.Value:
+        """Return the result of an emitting function as Numba's value."""
+        if isinstance(result, list):
+            return self.context.make_tuple(self.builder, kind, result)
+        return self.context.get_dummy_value() if result is None else result
+
+    def unpack(self, values: ir.Value, first: int = 0, count: int | None = None) -> list[ir.Value]:
+        """Return the elements of a tuple, or `count` of them."""
+        end = values.type.count if count is None else first + count
+        return [self.builder.extract_value(values, e) for e in range(first, end)]
+
+    def unpack_as(self, kind: types.Type, kinds: types.UniTuple, values: ir.Value) -> list[ir.Value]:
+        """Return the elements of a tuple of type `kinds`, each converted to one type."""
+        elements = zip(self.unpack(values), kinds, strict=True)
+        return [self.context.cast(self.builder, x, element_kind, kind) for x, element_kind in elements]
+
+    def at(self, pointer: ir.Value, index: int | ir.Value) -> ir.Value:
+        """Return the address of an element."""
+        return self.builder.gep(pointer, [ir.Constant(I64, index) if isinstance(index, int) else index])
+
+    def add(self, x: ir.Value, number: int) -> ir.Value:
+        """Return an integer of 64 bits plus a number."""
+        return self.builder.add(x, ir.Constant(I64, number))
+
+    def cast(self, x: ir.Value, operand: int, kind: types.Type) -> ir.Value:
+        """Convert the operand with this number to another type."""
+        return self.context.cast(self.builder, x, self.signature.args[operand], kind)
+
+    def vector_pointer(self, pointer: ir.Value, count: int) -> tuple[ir.Value, int]:
+        """Return a pointer to a vector of adjacent elements, and its alignment."""
+        element = pointer.type.pointee
+        nbytes = self.context.get_abi_sizeof(element)
+        return self.builder.bitcast(pointer, ir.VectorType(element, count).as_pointer()), vector_alignment(nbytes, count)
+
+    def load(self, pointer: ir.Value, count: int = 4) -> list[ir.Value]:
+        """Load adjacent elements at once."""
+        vectors, alignment = self.vector_pointer(pointer, count)
+        vector = self.builder.load(vectors, align=alignment)
+        return [self.builder.extract_element(vector, ir.Constant(I32, k)) for k in range(count)]
+
+    def store(self, numbers: Sequence[ir.Value], pointer: ir.Value) -> None:
+        """Store adjacent elements at once."""
+        vectors, alignment = self.vector_pointer(pointer, len(numbers))
+        vector = ir.Constant(vectors.type.pointee, ir.Undefined)
+        for k, number in enumerate(numbers):
+            vector = self.builder.insert_element(vector, number, ir.Constant(I32, k))
+        self.builder.store(vector, vectors, align=alignment)
+
+    def instruction(self, name: str, *operands: ir.Value) -> ir.Value:
+        """Emit one PTX instruction on float32, which the compiler may move and merge like any other."""
+        places = ", ".join(f"${k}" for k in range(len(operands) + 1))
+        function = ir.FunctionType(F32, [F32] * len(operands))
+        constraints = ",".join(["=f", *["f"] * len(operands)])
+        return self.builder.call(ir.InlineAsm(function, f"{name}.f32 {places};", constraints), operands)
+
+    def asm(
+        self, text: str, constraints: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()
+    ) -> list[ir.Value]:
+        """Emit PTX that accesses memory, so that the compiler does not move it. Return its results."""
+        kind = ir.LiteralStructType(results) if results else ir.VoidType()
+        function = ir.FunctionType(kind, [operand.type for operand in operands])
+        clobbers = ",".join(filter(None, (constraints, "~{memory}")))
+        call = self.builder.call(ir.InlineAsm(function, text, clobbers, side_effect=True), operands)
+        return [self.builder.extract_value(call, k) for k in range(len(results))]
 
 
-def load4() -> object:
-    """Return an intrinsic that loads four adjacent elements, with one instruction."""
+def emits(signature: Callable[..., Signature]) -> Callable[[Callable[..., Result]], object]:
+    """Return a decorator that turns a function that emits code into a Numba intrinsic.
 
-    @intrinsic
-    def load(typingctx: CUDATypingContext, source: Memory, i: types.Integer) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            element_pointer = address(context, builder, source, *values)
-            element = context.get_data_type(source.dtype)
-            pointer = builder.bitcast(element_pointer, ir.VectorType(element, 4).as_pointer())
-            vector = builder.load(pointer, align=vector_alignment(context.get_abi_sizeof(element)))
-            numbers = [builder.extract_element(vector, ir.Constant(I32, k)) for k in range(4)]
-            return context.make_tuple(builder, signature.return_type, numbers)
+    `signature` returns the signature of the intrinsic for types of operands; operands are converted to the types in it. The
+    decorated function takes an `Emitter` and the operands, see `Emitter.unwrap`.
+    """
 
-        return types.UniTuple(source.dtype, 4)(source, i), codegen
+    def make(emit: Callable[..., Result]) -> object:
+        @intrinsic
+        @wraps(emit)
+        def call(typingctx: CUDATypingContext, *kinds: types.Type) -> tuple[Signature, Callable[..., ir.Value]]:
+            def codegen(
+                context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[ir.Value]
+            ) -> ir.Value:
+                emitter = Emitter(context, builder, signature)
+                return emitter.wrap(signature.return_type, emit(emitter, *map(emitter.unwrap, signature.args, values)))
 
-    return load
+            return signature(*kinds), codegen
+
+        return call
+
+    return make
 
 
-def store4() -> object:
-    """Return an intrinsic that stores four adjacent elements, with one instruction."""
+def first_type(first: types.Type, *others: types.Type) -> Signature:
+    """Return the signature of an intrinsic whose result has the type of its first operand."""
+    return first(first, *others)
 
-    @intrinsic
-    def store(
-        typingctx: CUDATypingContext, target: Memory, i: types.Integer, numbers: types.UniTuple
-    ) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            element_pointer = address(context, builder, target, *values[:2])
-            element = context.get_data_type(target.dtype)
-            vector = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
-            for k in range(4):
-                number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
-                vector = builder.insert_element(vector, number, ir.Constant(I32, k))
-            pointer = builder.bitcast(element_pointer, vector.type.as_pointer())
-            builder.store(vector, pointer, align=vector_alignment(context.get_abi_sizeof(element)))
-            return context.get_dummy_value()
 
-        return types.void(target, i, numbers), codegen
+@emits(lambda source, i: types.UniTuple(source.dtype, 4)(source, i))
+def load4(code: Emitter, source: ir.Value, i: ir.Value) -> list[ir.Value]:
+    """Load four adjacent elements, with one instruction."""
+    return code.load(code.at(source, i))
 
-    return store
+
+@emits(types.void)
+def store4(code: Emitter, target: ir.Value, i: ir.Value, numbers: ir.Value) -> None:
+    """Store four adjacent elements, with one instruction."""
+    to, _, kinds = code.signature.args
+    code.store(code.unpack_as(to.dtype, kinds, numbers), code.at(target, i))
 
 
 def load4_strided(stride: int) -> object:
     """Return an intrinsic that loads four elements that are `stride` elements apart."""
 
-    @intrinsic
-    def load(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            element_pointer = address(context, builder, memory, *values)
-            pointers = [builder.gep(element_pointer, [ir.Constant(I64, stride * k)]) for k in range(4)]
-            return context.make_tuple(builder, signature.return_type, [builder.load(pointer) for pointer in pointers])
-
-        return types.UniTuple(memory.dtype, 4)(memory, i), codegen
+    @emits(lambda memory, i: types.UniTuple(memory.dtype, 4)(memory, i))
+    def load(code: Emitter, memory: ir.Value, i: ir.Value) -> list[ir.Value]:
+        first = code.at(memory, i)
+        pointers = [code.at(first, stride * k) for k in range(4)]
+        return [code.builder.load(pointer) for pointer in pointers]
 
     return load
 
 
-def store4_scalar() -> object:
-    """Return an intrinsic that stores four adjacent elements with four instructions."""
-
-    @intrinsic
-    def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, numbers: types.UniTuple) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            element_pointer = address(context, builder, tile, *values[:2])
-            for k in range(4):
-                pointer = builder.gep(element_pointer, [ir.Constant(I64, k)])
-                builder.store(builder.extract_value(values[2], k), pointer)
-            return context.get_dummy_value()
-
-        return types.void(tile, i, numbers), codegen
-
-    return store
+@emits(types.void)
+def store4_scalar(code: Emitter, tile: ir.Value, i: ir.Value, numbers: ir.Value) -> None:
+    """Store four adjacent elements with four instructions."""
+    first = code.at(tile, i)
+    for k, number in enumerate(code.unpack(numbers)):
+        code.builder.store(number, code.at(first, k))
 
 
-def make_generic_pointer() -> object:
-    """Return an intrinsic that returns a generic pointer: each load checks in hardware whether it is in shared memory."""
-
-    @intrinsic
-    def generic_pointer(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return address(context, builder, memory, *values)
-
-        return types.CPointer(memory.dtype)(memory, i), codegen
-
-    return generic_pointer
+@emits(lambda memory, i: types.CPointer(memory.dtype)(memory, i))
+def generic_pointer(code: Emitter, memory: ir.Value, i: ir.Value) -> ir.Value:
+    """Return a generic pointer: each load checks in hardware whether it is in shared memory."""
+    return code.at(memory, i)
 
 
 def load_pointer(element: Intrinsic[RealNumber]) -> object:
     """Return an intrinsic that loads a pointer from a table, and marks it as a pointer to global memory."""
 
-    @intrinsic
-    def load(typingctx: CUDATypingContext, table: Memory, k: types.Integer) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            pointer_bits = builder.load(address(context, builder, table, *values))
-            kind = context.get_value_type(signature.return_type)
-            return builder.addrspacecast(builder.inttoptr(pointer_bits, kind.pointee.as_pointer(GLOBAL_SPACE)), kind)
-
-        return types.CPointer(element.compiled)(table, k), codegen
+    @emits(lambda table, k: types.CPointer(element.compiled)(table, k))
+    def load(code: Emitter, table: ir.Value, k: ir.Value) -> ir.Value:
+        kind = code.context.get_value_type(code.signature.return_type)
+        pointer = code.builder.inttoptr(code.builder.load(code.at(table, k)), kind.pointee.as_pointer(GLOBAL_SPACE))
+        return code.builder.addrspacecast(pointer, kind)
 
     return load
 
 
-def atomic_add() -> object:
-    """Return an intrinsic that adds to an element atomically."""
-
-    @intrinsic
-    def add(typingctx: CUDATypingContext, target: Memory, i: types.Integer, value: types.Number) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            element_pointer = address(context, builder, target, values[0], context.cast(builder, values[1], i, types.int64))
-            number = context.cast(builder, values[2], value, target.dtype)
-            if isinstance(target.dtype, types.Float):
-                is_single = number.type == F32
-                name = f"declare_atomic_add_float{32 if is_single else 64}"
-                builder.call(getattr(nvvmutils, name)(builder.module), [element_pointer, number])
-            else:
-                builder.atomic_rmw("add", element_pointer, number, "monotonic")
-            return context.get_dummy_value()
-
-        return types.void(target, i, value), codegen
-
-    return add
+@emits(types.void)
+def atomic_add(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) -> None:
+    """Add to an element atomically."""
+    kind = code.signature.args[0].dtype
+    pointer, number = code.at(target, code.cast(i, 1, types.int64)), code.cast(value, 2, kind)
+    if isinstance(kind, types.Float):
+        name = f"declare_atomic_add_float{32 if number.type == F32 else 64}"
+        code.builder.call(getattr(nvvmutils, name)(code.builder.module), [pointer, number])
+    else:
+        code.builder.atomic_rmw("add", pointer, number, "monotonic")
 
 
-def no_unroll() -> object:
-    """Return an intrinsic that does nothing and may not be duplicated, which prevents unrolling."""
-
-    @intrinsic
-    def nothing(typingctx: CUDATypingContext) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            empty = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
-            set.add(builder.call(empty, ()).attributes, "noduplicate")  # llvmlite does not know this attribute
-            return context.get_dummy_value()
-
-        return types.void(), codegen
-
-    return nothing
+@emits(types.void)
+def no_unroll(code: Emitter) -> None:
+    """Do nothing, but in a way that may not be duplicated, which prevents unrolling."""
+    empty = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
+    set.add(code.builder.call(empty, ()).attributes, "noduplicate")  # llvmlite does not know this attribute
 
 
-def cast_like() -> object:
-    """Return an intrinsic that converts `number` to the type of x."""
-
-    @intrinsic
-    def convert(typingctx: CUDATypingContext, x: types.Number, number: types.Number) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return context.cast(builder, values[1], number, x)
-
-        return x(x, number), codegen
-
-    return convert
+@emits(first_type)
+def cast_like(code: Emitter, x: ir.Value, number: ir.Value) -> ir.Value:
+    """Convert `number` to the type of x."""
+    return code.cast(number, 1, code.signature.return_type)
 
 
-def floor() -> object:
-    """Return an intrinsic that rounds a float down."""
-
-    @intrinsic
-    def round_down(typingctx: CUDATypingContext, x: types.Float) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return builder.call(builder.module.declare_intrinsic("llvm.floor", [values[0].type]), values)
-
-        return x(x), codegen
-
-    return round_down
+@emits(first_type)
+def floor(code: Emitter, x: ir.Value) -> ir.Value:
+    """Round a float down."""
+    return code.builder.call(code.builder.module.declare_intrinsic("llvm.floor", [x.type]), [x])

@@ -1,59 +1,29 @@
-"""LLVM code of the intrinsics in `fast_math`: each function returns the Numba intrinsic that emits one of them.
+"""LLVM code of the intrinsics in `fast_math`.
 
 This module is imported only if something is compiled. No instruction has the modifier `.ftz`: subnormal numbers are
 supported.
 """
 
-from collections.abc import Callable
-
 from llvmlite import ir
 from numba import types
-from numba.core.typing.templates import Signature
-from numba.cuda.extending import intrinsic
-from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
-from .base_llvm import F32, TypedImplementation, Values
+from .base_llvm import F32, Emitter, emits
 from .fast_math import LOG2E
-from .rows_llvm import call_ptx
-
-Emitter = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 
 
-def divide() -> object:
-    """Return the intrinsic that divides approximately."""
-
-    @intrinsic
-    def quotient(typingctx: CUDATypingContext, a: types.Float, b: types.Float) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return call_ptx(builder, "div.full", *values)
-
-        return types.float32(types.float32, types.float32), codegen
-
-    return quotient
+@emits(lambda a, b: types.float32(types.float32, types.float32))
+def divide(code: Emitter, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Return a / b, approximately."""
+    return code.instruction("div.full", a, b)
 
 
-def function_of_one(emit: Emitter) -> object:
-    """Return an intrinsic that computes a function of one number."""
-
-    @intrinsic
-    def function(typingctx: CUDATypingContext, x: types.Float) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return emit(builder, values[0])
-
-        return types.float32(types.float32), codegen
-
-    return function
+@emits(lambda x: types.float32(types.float32))
+def exponential(code: Emitter, x: ir.Value) -> ir.Value:
+    """Return e ** x by the instruction for 2 ** x."""
+    return code.instruction("ex2.approx", code.builder.fmul(x, ir.Constant(F32, float(LOG2E))))
 
 
-def exponential() -> object:
-    """Return the intrinsic that computes e ** x by the instruction for 2 ** x."""
-
-    def emit(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        return call_ptx(builder, "ex2.approx", builder.fmul(x, ir.Constant(F32, float(LOG2E))))
-
-    return function_of_one(emit)
-
-
-def reciprocal_root() -> object:
-    """Return the intrinsic that computes 1 / sqrt(x)."""
-    return function_of_one(lambda builder, x: call_ptx(builder, "rsqrt.approx", x))
+@emits(lambda x: types.float32(types.float32))
+def reciprocal_root(code: Emitter, x: ir.Value) -> ir.Value:
+    """Return 1 / sqrt(x)."""
+    return code.instruction("rsqrt.approx", x)

@@ -199,18 +199,18 @@ def float64_mma_products(
 
 
 def store_tile(
-    rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "", lanes: int = 1
+    rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", lanes: int = 1
 ) -> Intrinsic[None]:
     """Return an intrinsic that stores a lane's sums where top <= row, left <= column and, if `guarded`, row < M, column < N.
 
     out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
     with epilogue4 if `wide`: then column_step is 1, and N, left and the address of every row are multiples of four elements.
-    The type in memory is `stored`, which may differ from that of the accumulators. If a row has several `lanes`, with
+    The type in memory may differ from that of the accumulators. If a row has several `lanes`, with
     columns of `lane_indices`, they exchange columns before they store single elements.
     """
     interleaved = interleaved_indices(len(columns), lanes) if lanes > 1 else columns
 
-    @intrinsic("gemm_llvm.store_tile", rows, columns, guarded, element, stored or element, lanes)
+    @intrinsic("gemm_llvm.store_tile", rows, columns, guarded, element, lanes)
     @word
     def store(
         out: Array, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,

@@ -2,15 +2,10 @@
 
 from llvmlite import ir
 from numba import types
-from numba.core.typing.templates import Signature
-from numba.cuda.extending import intrinsic
-from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..tile_shapes import MMA_DEPTH
-from .base_llvm import F32, I32, Memory, TypedImplementation, Values, address
-from .gemm_llvm import ELEMENTS, vector_pointer
+from .base_llvm import F32, I32, Emitter, emits, first_type
 
-FLOAT = types.float32
 PACK = ir.InlineAsm(ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f")  # $1 becomes the upper half
 ROUND = ir.InlineAsm(ir.FunctionType(I32, [F32]), "cvt.rna.tf32.f32 $0, $1;", "=r,f")
 SHAPES = {"tf32": "m16n8k8.row.col.f32.tf32.tf32.f32", "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32"}
@@ -24,17 +19,10 @@ MULTIPLY = {  # without side effects, so LLVM may move loads of the next operand
 }
 
 
-def pack_bf16() -> object:
-    """Return an intrinsic that packs two numbers as bf16 into 32 bits, the first one in the lower half."""
-
-    @intrinsic
-    def pack(typingctx: CUDATypingContext, low: types.Float, high: types.Float) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return builder.call(PACK, [values[1], values[0]])
-
-        return types.int32(FLOAT, FLOAT), codegen
-
-    return pack
+@emits(lambda low, high: types.int32(types.float32, types.float32))
+def pack_bf16(code: Emitter, low: ir.Value, high: ir.Value) -> ir.Value:
+    """Pack two numbers as bf16 into 32 bits, the first one in the lower half."""
+    return code.builder.call(PACK, [high, low])
 
 
 def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> object:
@@ -43,39 +31,28 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
     columns_per_lane = columns // 4
     traversal = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
 
-    def registers(builder: ir.IRBuilder, base: ir.Value, start: int, pitch: int) -> list[list[ir.Value]]:
+    def registers(code: Emitter, tile: ir.Value, start: int, pitch: int) -> list[list[ir.Value]]:
         """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
-        pairs = []
-        for k in range(0, MMA_DEPTH[kind], 4):
-            pointer = vector_pointer(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
-            vector = builder.load(pointer, align=8)
-            pairs.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
+        pairs = [code.load(code.at(tile, start + k * pitch), 2) for k in range(0, MMA_DEPTH[kind], 4)]
         lines = list(zip(*pairs, strict=True))
         if kind == "tf32":
-            return [[builder.call(ROUND, [x]) for x in line] for line in lines]
-        return [[builder.call(PACK, [line[k + 1], line[k]]) for k in (0, 2)] for line in lines]
+            return [[code.builder.call(ROUND, [x]) for x in line] for line in lines]
+        return [[code.builder.call(PACK, [line[k + 1], line[k]]) for k in (0, 2)] for line in lines]
 
-    @intrinsic
-    def multiply(
-        typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer
-    ) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            sums = [builder.extract_value(values[0], e) for e in range(acc.count)]
-            tile_a = address(context, builder, a, *values[1:3])
-            tile_b = address(context, builder, b, *values[3:5])
-            for k in range(0, steps, MMA_DEPTH[kind]):
-                left = [registers(builder, tile_a, k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
-                right = [registers(builder, tile_b, k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
-                for m, n in traversal:
-                    upper, lower = left[m]
-                    for e, other in enumerate(right[n]):
-                        places = [(2 * m + h) * columns_per_lane + 4 * n + e + f for h in range(2) for f in (0, 2)]
-                        operands = [upper[0], lower[0], upper[1], lower[1], *other, *[sums[p] for p in places]]
-                        results = builder.call(MULTIPLY[kind], operands)
-                        for q, p in enumerate(places):
-                            sums[p] = builder.extract_value(results, q)
-            return context.make_tuple(builder, signature.return_type, sums)
-
-        return acc(acc, a, i, b, j), codegen
+    @emits(first_type)
+    def multiply(code: Emitter, acc: ir.Value, a: ir.Value, i: ir.Value, b: ir.Value, j: ir.Value) -> list[ir.Value]:
+        sums, tile_a, tile_b = code.unpack(acc), code.at(a, i), code.at(b, j)
+        for k in range(0, steps, MMA_DEPTH[kind]):
+            left = [registers(code, tile_a, k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
+            right = [registers(code, tile_b, k * pitch_b + column, pitch_b) for column in range(0, columns, 16)]
+            for m, n in traversal:
+                upper, lower = left[m]
+                for e, other in enumerate(right[n]):
+                    places = [(2 * m + h) * columns_per_lane + 4 * n + e + f for h in range(2) for f in (0, 2)]
+                    operands = [upper[0], lower[0], upper[1], lower[1], *other, *[sums[p] for p in places]]
+                    results = code.builder.call(MULTIPLY[kind], operands)
+                    for q, p in enumerate(places):
+                        sums[p] = code.builder.extract_value(results, q)
+        return sums
 
     return multiply

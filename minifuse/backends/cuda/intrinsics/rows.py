@@ -35,7 +35,7 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Intrinsic[Scores
 def row_maxima(rows: int, columns: int) -> Intrinsic[None]:
     """Return an intrinsic that sets largest[r] to the maximum of itself and row r. NaN is ignored."""
 
-    @intrinsic("rows_llvm.row_maxima", rows, columns)
+    @intrinsic("rows_llvm.row_maxima", columns)
     @word
     def update_maxima(largest: Array, acc: Scores) -> None:
         for r in range(rows):
@@ -60,7 +60,7 @@ def exponentials(rows: int, columns: int, along: str = "row") -> Intrinsic[Score
 def add_rows(rows: int, columns: int) -> Intrinsic[None]:
     """Return an intrinsic that adds the sum of row r to totals[r]."""
 
-    @intrinsic("rows_llvm.add_rows", rows, columns)
+    @intrinsic("rows_llvm.add_rows", columns)
     @word
     def add_sums(totals: Array, acc: Scores) -> None:
         for r in range(rows):

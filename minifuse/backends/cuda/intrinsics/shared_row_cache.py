@@ -14,7 +14,7 @@ from .base import device, intrinsic
 from .gemm import copy_async, pending_copies
 
 
-@intrinsic("base_llvm.make_generic_pointer")
+@intrinsic("base_llvm.generic_pointer")
 @word
 def at(memory: Array, i: int) -> Array:
     """Return a pointer whose element 0 is memory[i]."""

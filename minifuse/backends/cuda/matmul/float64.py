@@ -74,7 +74,7 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or ELEMENT
     zero, wait_tile, ahead = zeros(len(rows), len(columns), ELEMENT), wait(stages - 2), stages - 1
     multiply = float64_mma_products(rows, columns, BK, steps_a, steps_b)
-    store = store_tile(rows, columns, False, ELEMENT, stored)
+    store = store_tile(rows, columns, False, ELEMENT)
 
     def matmul_double(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,

@@ -256,7 +256,7 @@ def make_matmul(
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_swizzled)
     has_prologue = (hooks.prologue_a, hooks.prologue_b) != (NO_HOOKS.prologue_a, NO_HOOKS.prologue_b)
-    store = store_tile(rows, columns, guarded, element, stored, 1 if has_prologue else LN)  # a prologue needs the registers
+    store = store_tile(rows, columns, guarded, element, 1 if has_prologue else LN)  # a prologue needs the registers
 
     def matmul(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,

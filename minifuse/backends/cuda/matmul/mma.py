@@ -55,7 +55,7 @@ def make_mma(
     rows, columns = lane_rows(WM), lane_columns(WN)
     zero, wait_tile, ahead = zeros(len(rows), len(columns)), wait(stages - 2), stages - 1
     multiply = mma_products((WM, WN), BK, pitch_a, pitch_b, kind)
-    store = store_tile(rows, columns, guarded, "f32", stored)
+    store = store_tile(rows, columns, guarded, "f32")
 
     def matmul_mma(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,

@@ -122,7 +122,7 @@ def make_wgmma(
     zero = zeros(1, right_rows // 2)
     arrange = exchange_pairs((0, 2, 1, 3), 4) if is_output_transposed else exchange_pairs((0, 1, 2, 3), 1)
     positions = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right_rows, 8)]
-    store = store_vectors(positions, hooks.stored or "f32")
+    store = store_vectors(positions)
     epilogue, epilogue4 = hooks.epilogue, hooks.epilogue4
     release_registers = set_max_registers(False, COPY_REGISTERS)
     request_registers = set_max_registers(True, MULTIPLY_REGISTERS)

@@ -187,8 +187,9 @@ def float64_mma_products(
 
     @intrinsic("gemm_llvm.float64_mma_products", len(rows), len(columns), steps, steps_a, steps_b)
     @word
-    def multiply(acc: Accumulators, a: Array, i: int, b: Array, j: int, lane: int) -> Accumulators:
-        row, column = int(lane) // 4, int(lane) % 4 * 2
+    def multiply(acc: Accumulators, a: Array, i: int, b: Array, j: int) -> Accumulators:
+        lane = current("mma.sync").laneid
+        row, column = lane // 4, lane % 4 * 2
         x = a.gather(i + row * ax + places_a, 1).reshape(steps, len(rows), 1)
         y = b.gather(j + column * bx + places_b, 1).reshape(steps, 1, len(columns))
         for product in x * y:

@@ -200,11 +200,9 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
         return pointer
 
     @emits(first_type)
-    def multiply(
-        code: Emitter, acc: ir.Value, a: ir.Value, i: ir.Value, b: ir.Value, j: ir.Value, lane: ir.Value
-    ) -> list[ir.Value]:
+    def multiply(code: Emitter, acc: ir.Value, a: ir.Value, i: ir.Value, b: ir.Value, j: ir.Value) -> list[ir.Value]:
         builder, sums, tile_a, tile_b = code.builder, code.unpack(acc), code.at(a, i), code.at(b, j)
-        number = code.cast(lane, 5, types.int64)
+        number = builder.zext(builder.call(LANE_ID, []), I64)
         g, t = builder.lshr(number, ir.Constant(I64, 2)), builder.and_(number, ir.Constant(I64, 3))
         if compile_target.get() < MIN_ASYNC_COPY_CC:  # no float64 tensor cores either: each lane computes its own sums
             tile_a, tile_b = advance(code, tile_a, (g, ax)), advance(code, tile_b, (t, 2 * bx))

@@ -20,16 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.errors import ShapeError
-from ..intrinsics import base
-from ..intrinsics.base import cuda, device, f32, i32, load4, store4, u32
-from ..intrinsics.gemm import commit, lane_indices, outer_products, store_tile, wait, zeros
+from ..intrinsics.base import cuda, device, f32, load4, store4
+from ..intrinsics.gemm import lane_indices, outer_products
 from ..launch_plan import LaunchPlan
-from ..tile_shapes import ITEMSIZE, SMALL, GpuKernel, TileShape
+from ..tile_shapes import SMALL, GpuKernel, TileShape
 from .epilogue import NO_HOOKS, GemmHooks
-from .tile_copies import block_position, lanes_along_k, swizzled_offset, tile_copier, tile_prologue
+from .tile_copies import is_swizzled, lanes_along_k, operand_tile
+from .tiled import TileArithmetic, make_tiled
 
 TILE = 32  # shared_tiles: a block has TILE x TILE threads
-MAX_STATIC_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a kernel may declare statically
 
 
 def naive(out, a, b, M, N, K):
@@ -206,12 +205,6 @@ def vector_loads(out, a, b, M, N, K):
                         out[i * N + j + e] = totals[m, n + e]
 
 
-def signature_of(element: str, hooks: GemmHooks) -> tuple[str, ...]:
-    """Return the types of the arguments of the kernel that `make_matmul` makes."""
-    alpha = element if element[0] == "f" else "i64"
-    return (f"*{hooks.stored or element}", *[f"*{element}"] * 2, *["i64"] * 20, alpha, *hooks.types)
-
-
 def make_matmul(
     shape: TileShape = SMALL,
     a_along: str = "k",
@@ -222,96 +215,29 @@ def make_matmul(
 ) -> GpuKernel:
     """Return the kernel for out = epilogue(alpha * prologue_a(a) @ prologue_b(b)): asynchronous copies, cuBLAS speed.
 
-    It is fastest if both operands are copied 16 bytes at a time ("x4"), so large products transpose other operands first
-    (`transpose_operand`).
-
-    While a block multiplies one tile, the next ones are being copied into shared memory (`stages`). One barrier per step is
-    enough, since the stage that is overwritten was read one step earlier. Unless `guarded`, M and N are at least one tile:
-    the last tiles are moved back to the edge and store only their own part, and the first step along K takes the remainder.
-    So the loop itself tests nothing.
-
-    A prologue modifies tiles in shared memory: each thread modifies the elements that it has copied, before the barrier that
-    publishes them. So a plain operand costs nothing, and a modified one is recomputed by each block that reads it.
-
-    `alpha`, for floats only, does more than scale: a store of 16 bytes needs four neighbors in consecutive registers.
-    Without a multiplication these are the accumulators themselves. An accumulator is then in the same register bank as the
-    factor of its column, so that every twelfth fma waits for its operands.
+    `make_tiled` explains the copies. They are fastest if both operands are copied 16 bytes at a time ("x4"), so large
+    products first transpose other operands (`transpose_operand`). A thread has groups of four rows and of four columns.
     """
-    (BM, BN, BK), stages, (WM, WN), (LM, LN), _ = shape
-    across, threads, pad, itemsize = BN // WN, shape.threads, shape.pad(element), ITEMSIZE[element]
+    (BM, BN, BK), _, (WM, WN), (LM, LN), _ = shape
+    across, pad, TK = BN // WN, shape.pad(element), lanes_along_k(BK)
     pitch_a, pitch_b = BM + pad * (a_along == "k"), BN + pad * (b_along == "k")
-    size_a, size_b = BK * pitch_a, BK * pitch_b
-    start_b, total = stages * size_a, stages * (size_a + size_b)
-    static = total if total * itemsize <= MAX_STATIC_SHARED_BYTES else 0
-    TK = lanes_along_k(BK)
-    are_swizzled = a_along == "k" and TK == 32, b_along == "k" and TK == 32
-    locate_block = block_position(BM, BN, guarded)
-    locate_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
-    locate_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
-    prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a, TK)
-    prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b, TK)
-    offset_a, offset_b = swizzled_offset(pitch_a, are_swizzled[0]), swizzled_offset(pitch_b, are_swizzled[1])
-    epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or element
-    rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
-    zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
+    tile_a = operand_tile(BM, BK, pitch_a, shape.threads, a_along, guarded, element, hooks.prologue_a, TK)
+    tile_b = operand_tile(BN, BK, pitch_b, shape.threads, b_along, guarded, element, hooks.prologue_b, TK)
+    rows, columns = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN)
+    are_swizzled = is_swizzled(a_along, TK), is_swizzled(b_along, TK)
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_swizzled)
     has_prologue = (hooks.prologue_a, hooks.prologue_b) != (NO_HOOKS.prologue_a, NO_HOOKS.prologue_b)
-    store = store_tile(rows, columns, guarded, element, 1 if has_prologue else LN)  # a prologue needs the registers
 
-    def matmul(
-        out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
-        parts, part_K, out_part, inner, out_inner, a_inner, b_inner, out_outer, a_outer, b_outer, wide, alpha, *extra,
-    ):  # fmt: skip
-        S = cuda.shared.array(static, kind, 16)
-        t = u32(cuda.threadIdx.x)
-        row0, col0, part, k0, K, i, o = locate_block(M, N, K, parts, part_K, inner)
-        xa, ka = locate_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
-        xb, kb = locate_b(t)
-        sa = offset_a(xa, ka)
-        sb = start_b + offset_b(xb, kb)
-        ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
-        gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
-        steps = i32((K + BK - 1) // BK)
-        rest = K - (steps - 1) * BK
-        at = o, i, extra
-        k_start, k_length = k0, rest  # of the tile that is multiplied next: its start and length along K
-        for s in range(ahead):
-            if s < steps:
-                copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
-                copy_b(S, sb + s * size_b, b, gb, b_col, b_row, xb, kb, N - col0, rest, False)
-                ga += rest * a_col
-                gb += rest * b_row
-                rest = BK
-            commit()
-        m = t // 32 // across * WM + t % 32 // LN * 4  # the thread's first row and column in the tile
+    @device
+    def locate_sums(t):
+        m = t // 32 // across * WM + t % 32 // LN * 4
         n = t // 32 % across * WN + t % 32 % LN * 4
-        start = part * out_part + i * out_inner + o * out_outer
-        acc = zero()
-        read = i32(0)  # the stage that is multiplied, and the stage that is overwritten
-        write = i32(ahead)
-        for step in range(i32(ahead), i32(steps + ahead)):
-            wait_tile()
-            prologue_a(S, sa + read * size_a, xa, ka, M - row0, k_length, row0, k_start, at)
-            prologue_b(S, sb + read * size_b, xb, kb, N - col0, k_length, col0, k_start, at)
-            cuda.syncthreads()
-            is_inside = step < steps  # past the last tile, copies write zeros that are never read, to avoid a branch
-            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, 0, is_inside)
-            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, 0, is_inside)
-            ga += BK * a_col
-            gb += BK * b_row
-            commit()
-            acc = multiply(acc, S, m + read * size_a, S, start_b + n + read * size_b)
-            write = read
-            read = i32(read + 1 if read + 1 < stages else 0)
-            k_start += k_length
-            k_length = BK
-        top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # elements before were stored by preceding blocks
-        m, n = row0 + m, col0 + n
-        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)
+        return m, n, m, n
 
-    constants = (*shape, a_along, b_along, guarded, element, stored)
-    shared = 0 if static else total * itemsize
-    return GpuKernel("matmul", constants, matmul, signature_of(element, hooks), threads, shape.blocks, shared, hooks.text)
+    lanes = 1 if has_prologue else LN  # a prologue needs the registers
+    arithmetic = TileArithmetic(rows, columns, locate_sums, multiply, lanes)
+    modes = a_along, b_along, guarded, element
+    return make_tiled("matmul", shape, modes, element, guarded, (tile_a, tile_b), arithmetic, hooks)
 
 
 Matrix = int | np.ndarray  # an address or, for the interpreter, a flat array

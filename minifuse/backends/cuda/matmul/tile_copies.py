@@ -1,10 +1,11 @@
 """Device functions that locate a block's part of a product, copy tiles to shared memory, and apply prologues there.
 
-Each function is made for one tile size, and a copy function also for one layout of its operand. The kernels of `ladder`,
-`float64`, `mma` and `attention` use them.
+Each function is made for one tile size, and a copy function also for one layout of its operand. The kernels of `tiled` and
+`attention` use them.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..intrinsics.base import cuda, device, i32, load4, store4, u32
 from ..intrinsics.gemm import copy_async
@@ -37,6 +38,11 @@ def block_position(BM: int, BN: int, guarded: bool) -> Callable[..., tuple[int, 
 def lanes_along_k(BK: int) -> int:
     """Return the number of lanes along k if elements are copied one by one: 32, for lines of 128 bytes, if BK allows."""
     return 32 if BK % 32 == 0 else 16
+
+
+def is_swizzled(along: str, TK: int) -> bool:
+    """Return whether tiles are swizzled: if 32 lanes along k transpose an operand."""
+    return along == "k" and TK == 32
 
 
 def swizzled_offset(pitch: int, is_swizzled: bool) -> Callable[..., int]:
@@ -109,3 +115,22 @@ def tile_prologue(
                         shared[element_at] = prologue(shared[element_at], row, depth, at)
 
     return apply_nothing if prologue is identity_prologue else apply
+
+
+class OperandTile(NamedTuple):
+    """A tile of an operand in shared memory: its number of elements, and device functions for a thread's part of it."""
+
+    size: int
+    locate: Callable[..., tuple[int, int]]  # the thread's first element: (x, k)
+    offset: Callable[..., int]  # of element (x, k) in the tile
+    copy: Callable[..., None]
+    prologue: Callable[..., None]
+
+
+def operand_tile(
+    X: int, BK: int, pitch: int, threads: int, along: str, guarded: bool, element: str, prologue: Hook, TK: int = 16
+) -> OperandTile:
+    """Return the tile whose elements along x are contiguous, one pitch apart along k. See `tile_copier` for parameters."""
+    locate, copy = tile_copier(X, BK, pitch, threads, along, guarded, element, TK)
+    apply = tile_prologue(X, BK, pitch, threads, along, guarded, prologue, TK)
+    return OperandTile(BK * pitch, locate, swizzled_offset(pitch, is_swizzled(along, TK)), copy, apply)

@@ -5,7 +5,7 @@ and the cost of splitting K. Its constants were fitted to one H200; they must be
 about equally long. `launches` plans the launches of the fastest configuration.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
@@ -87,6 +87,10 @@ class GpuGemmConfig(NamedTuple):
     transposes: tuple[OperandTranspose, ...] = ()
 
 
+# A kernel that can compute a product: its tile, its throughputs with 1, 2, ... blocks, and the function that makes it.
+CandidateKernel = tuple[TileShape, tuple[float, ...], Callable[..., GpuKernel]]
+
+
 @lru_cache(1024)
 def choose_config(problem: MatmulProblem, gpu: GpuLimits) -> GpuGemmConfig:
     """Choose the fastest configuration without rounding of operands, in either orientation."""
@@ -139,25 +143,33 @@ def transpose_operand(p: MatmulProblem, is_b: bool) -> tuple[MatmulProblem, Oper
 
 
 def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
-    """Yield the configurations that transpose no operand."""
+    """Return the configurations that transpose no operand."""
+    return configs_of_kernels(p, gpu, candidate_kernels(p, gpu.max_shared_bytes))
+
+
+def configs_of_kernels(
+    p: MatmulProblem, gpu: GpuLimits, kernels: Iterable[CandidateKernel], min_cycles: float = 0
+) -> Iterator[GpuGemmConfig]:
+    """Yield the configurations of kernels: without a split of K, and with each possible one."""
     is_wide, multiprocessors = can_store_vectors(p), gpu.multiprocessors
-    for shape, throughput, kernel in candidate_kernels(p, gpu.max_shared_bytes):
-        yield GpuGemmConfig(
-            estimate_cycles(shape, throughput, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel
-        )
+    for shape, throughput, kernel in kernels:
         BM, BN, BK = shape.tile
-        tiles = ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrix_count
-        for parts in SPLIT_COUNTS:
-            part_K = ceil_div(p.K, parts * BK) * BK
-            if (
-                tiles * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-                or p.matrix_count * parts > MAX_GRID_YZ
-                or part_K < 2 * BK
-            ):
-                break
-            if ceil_div(p.K, part_K) == parts:
-                cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / MAX_SPLIT_TIME_RATIO
-                yield GpuGemmConfig(cycles, p, shape, parts, part_K, is_wide, kernel)
+        for parts, part_K in split_k_choices(p, ceil_div(p.M, BM) * ceil_div(p.N, BN), BK, multiprocessors):
+            cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K)
+            cycles = max(min_cycles, cycles / (MAX_SPLIT_TIME_RATIO if parts > 1 else 1))
+            yield GpuGemmConfig(cycles, p, shape, parts, part_K, is_wide, kernel)
+
+
+def split_k_choices(p: MatmulProblem, tiles: int, k_step: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
+    """Yield the possible splits of K, the whole K first: the number of parts, and the length of a part."""
+    yield 1, p.K
+    for parts in SPLIT_COUNTS:
+        part_K = ceil_div(p.K, parts * k_step) * k_step
+        has_too_many_blocks = tiles * p.matrix_count * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
+        if has_too_many_blocks or p.matrix_count * parts > MAX_GRID_YZ or part_K < 2 * k_step:
+            return
+        if ceil_div(p.K, part_K) == parts:
+            yield parts, part_K
 
 
 def can_store_vectors(p: MatmulProblem) -> bool:
@@ -166,10 +178,8 @@ def can_store_vectors(p: MatmulProblem) -> bool:
     return all(operand_mode(p.N, x.n, x.m, x.offsets, p.out.is_aligned) == "x4" for x in (p.out, *fused))
 
 
-def candidate_kernels(
-    p: MatmulProblem, max_shared_bytes: int
-) -> Iterator[tuple[TileShape, tuple[float, ...], Callable[[], GpuKernel]]]:
-    """Yield the kernels that can compute a product: tile, throughputs with 1, 2, ... blocks, and function that makes it."""
+def candidate_kernels(p: MatmulProblem, max_shared_bytes: int) -> Iterator[CandidateKernel]:
+    """Yield the kernels that can compute a product without rounding of operands."""
     dtype, a, b = p.dtype, p.a, p.b
     a_along = operand_mode(p.M, a.m, a.k, a.offsets, a.is_aligned)
     b_along = operand_mode(p.N, b.n, b.k, b.offsets, b.is_aligned)
@@ -191,20 +201,17 @@ def candidate_kernels(
         if b_along == "k":
             b_mode = operand_mode(p.K, b.k, b.n if p.N > 1 else 0, b.offsets, b.is_aligned)
             throughput = gemv_throughput(dtype, tile_rows, a.k == 1, 1 + DOTS_SLOWDOWN * (tile_rows - 1))
-            for warps in WARPS_PER_COLUMN_CHOICES if p.M == 1 else WARPS_PER_COLUMN_CHOICES[:1]:
-                yield (
-                    dot_tile(tile_rows, warps),
-                    throughput,
-                    partial(make_gemv_dots, dtype, a_mode == b_mode == "x4", tile_rows, warps),
-                )
+            choices, tile, make = (
+                WARPS_PER_COLUMN_CHOICES if p.M == 1 else WARPS_PER_COLUMN_CHOICES[:1],
+                dot_tile,
+                make_gemv_dots,
+            )
         else:
+            b_mode = b_along
             throughput = gemv_throughput(dtype, tile_rows, b.n == 1, 1 + ROWS_SLOWDOWN * (tile_rows - 1))
-            for lanes in LANES_PER_ROW_CHOICES:
-                yield (
-                    row_tile(tile_rows, lanes),
-                    throughput,
-                    partial(make_gemv_rows, dtype, a_mode == b_along == "x4", tile_rows, lanes),
-                )
+            choices, tile, make = LANES_PER_ROW_CHOICES, row_tile, make_gemv_rows
+        for count in choices:
+            yield tile(tile_rows, count), throughput, partial(make, dtype, a_mode == b_mode == "x4", tile_rows, count)
 
 
 make_tiles = cache(make_matmul)

@@ -21,17 +21,17 @@ from .heuristics import (
     EXTRA_LAUNCH_CYCLES,
     GUARDED_FACTOR,
     L2_BYTES_PER_CYCLE,
-    MAX_SPLIT_BLOCKS_PER_SM,
     MAX_SPLIT_TIME_RATIO,
     MEMORY_BYTES_PER_CYCLE,
-    SPLIT_COUNTS,
     STARTUP_CYCLES,
+    CandidateKernel,
     GpuGemmConfig,
     GpuLimits,
     can_store_vectors,
-    estimate_cycles,
+    configs_of_kernels,
     exact_configs,
     operand_mode,
+    split_k_choices,
 )
 from .mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, mma_shared_bytes
 from .wgmma import LEFT_ROWS, RIGHT_ROWS
@@ -97,31 +97,23 @@ def tensor_core_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmCon
 
 
 def mma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
-    """Return the configurations by `mma.sync`, like those of `heuristics.candidate_configs`."""
-    kind, multiprocessors, is_wide = operand_kind(p), gpu.multiprocessors, can_store_vectors(p)
+    """Return the configurations by `mma.sync`."""
+    min_cycles = STARTUP_CYCLES + MEMORY_BOUND_SLOWDOWN["mma"] * read_cycles(p, gpu.multiprocessors)
+    return configs_of_kernels(p, gpu, mma_kernels(p, gpu.max_shared_bytes), min_cycles)
+
+
+def mma_kernels(p: MatmulProblem, max_shared_bytes: int) -> Iterator[CandidateKernel]:
+    """Yield the kernels by `mma.sync` that can compute a product."""
+    kind = operand_kind(p)
     a_along = operand_mode(p.M, p.a.m, p.a.k, p.a.offsets, p.a.is_aligned)
     b_along = operand_mode(p.N, p.b.n, p.b.k, p.b.offsets, p.b.is_aligned)
     for shape in MMA_SHAPES:
-        BM, BN, BK = shape.tile
+        BM, BN, _ = shape.tile
         is_guarded = p.M < BM or p.N < BN
-        if mma_shared_bytes(shape) > gpu.max_shared_bytes or (shape is MMA_LARGE and is_guarded):
-            continue
-        factor = TRANSPOSED_COPY_FACTOR ** [a_along, b_along].count("k") * (GUARDED_FACTOR if is_guarded else 1)
-        throughput = tuple(factor * part for part in MMA_THROUGHPUT[kind][shape])
-        kernel = partial(make_mma, shape, a_along, b_along, is_guarded, kind)
-        for parts, part_K in ((1, p.K), *split_k_choices(p, ceil_div(p.M, BM) * ceil_div(p.N, BN), BK, multiprocessors)):
-            cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / (
-                MAX_SPLIT_TIME_RATIO if parts > 1 else 1
-            )
-            yield GpuGemmConfig(
-                max(cycles, STARTUP_CYCLES + MEMORY_BOUND_SLOWDOWN["mma"] * read_cycles(p, multiprocessors)),
-                p,
-                shape,
-                parts,
-                part_K,
-                is_wide,
-                kernel,
-            )
+        if mma_shared_bytes(shape) <= max_shared_bytes and not (shape is MMA_LARGE and is_guarded):
+            factor = TRANSPOSED_COPY_FACTOR ** [a_along, b_along].count("k") * (GUARDED_FACTOR if is_guarded else 1)
+            throughput = tuple(factor * part for part in MMA_THROUGHPUT[kind][shape])
+            yield shape, throughput, partial(make_mma, shape, a_along, b_along, is_guarded, kind)
 
 
 def wgmma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[WgmmaConfig]:
@@ -136,7 +128,7 @@ def wgmma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[WgmmaConfig]:
     for (is_output_transposed, a, b), right in product(choices, RIGHT_ROWS):
         config = WgmmaConfig(0, p, kind, a, b, is_output_transposed, right, 1, p.K, is_wide, multiprocessors)
         tiles = ceil_div(p.M, config.tile[0]) * ceil_div(p.N, config.tile[1])
-        for parts, part_K in ((1, p.K), *split_k_choices(p, tiles, k_step, multiprocessors)):
+        for parts, part_K in split_k_choices(p, tiles, k_step, multiprocessors):
             split_config = config._replace(parts=parts, part_K=part_K)
             yield split_config._replace(cycles=wgmma_cycles(split_config, tiles))
 
@@ -165,20 +157,6 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
             + BYTES_PER_PART_ELEMENT * size * config.parts / L2_BYTES_PER_CYCLE
         ) / MAX_SPLIT_TIME_RATIO
     return cycles
-
-
-def split_k_choices(p: MatmulProblem, tiles: int, k_step: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
-    """Return the possible splits of K: the number of parts, and the length of a part."""
-    for parts in SPLIT_COUNTS:
-        part_K = ceil_div(p.K, parts * k_step) * k_step
-        if (
-            tiles * p.matrix_count * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-            or p.matrix_count * parts > MAX_GRID_YZ
-            or part_K < 2 * k_step
-        ):
-            return
-        if ceil_div(p.K, part_K) == parts:
-            yield parts, part_K
 
 
 def operand_kind(p: MatmulProblem) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.launcher import CudaMatmulLauncher
+from minifuse.backends.cuda.planned_launcher import CudaMatmulLauncher
 from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.cuda.launcher import CudaMatmulLauncher
+from minifuse.backends.cuda.planned_launcher import CudaMatmulLauncher
 from minifuse.core.layout import Layout
 from minifuse.core.operators import exp, gelu, log, relu, tanh
 from minifuse.ir.kernel_ir import ReadOutput

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul.fusion_cost import MAX_EPILOGUE_ARRAYS, MAX_EPILOGUE_COST, why_not_fused_matmul
+from minifuse.backends.cuda.planned_launcher import CudaMatmulLauncher
 from minifuse.backends.fallback import MatmulSequence
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major

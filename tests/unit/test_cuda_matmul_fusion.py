@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.epilogue import build_hooks, hook_expressions
 from minifuse.backends.cuda.matmul.launches import plan_matmul
+from minifuse.backends.cuda.planned_launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.tile_shapes import LARGE, NARROW, SLIM
 from minifuse.backends.fallback import MatmulSequence
 from minifuse.backends.registry import get_backend

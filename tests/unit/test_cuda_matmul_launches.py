@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.codegen.gpu_facts import MAX_GRID_YZ
-from minifuse.backends.cuda.launch_plan import LaunchPlan
+from minifuse.backends.cuda.launch_plan import OUT, WORKSPACE, GpuPlan, LaunchPlan, OperandAddress
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
@@ -25,7 +25,6 @@ from minifuse.backends.cuda.matmul.heuristics import (
     transposed_configs,
 )
 from minifuse.backends.cuda.matmul.launches import plan_matmul, split_for_grid
-from minifuse.backends.cuda.matmul.operands import OUT, WORKSPACE, GpuGemmPlan, OperandAddress
 from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE
 from minifuse.backends.matmul.problem import MatmulOperand, MatmulProblem, plain_problem
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
@@ -365,7 +364,7 @@ def test_sums_of_nothing_are_zero(dtype):
 def test_an_empty_output_takes_no_launch():
     for M, N in ((0, 5), (5, 0), (0, 0)):
         inputs = [row_major((M, 3)), row_major((3, N))]
-        assert plan_matmul(plain_matmul(float32), [row_major((M, N))], inputs) == GpuGemmPlan((), 0)
+        assert plan_matmul(plain_matmul(float32), [row_major((M, N))], inputs) == GpuPlan((), 0)
     assert (
         plan_matmul(plain_matmul(float32), [row_major((0, 2, 2))], [row_major((0, 2, 3)), row_major((3, 2))]).launches == ()
     )

@@ -9,9 +9,9 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.geometry import MAX_SHARED_BYTES
+from minifuse.backends.cuda.launch_plan import WORKSPACE, TensorMapArgument
 from minifuse.backends.cuda.matmul.heuristics import GpuLimits
 from minifuse.backends.cuda.matmul.launches import plan_matmul
-from minifuse.backends.cuda.matmul.operands import WORKSPACE, TensorMapArgument
 from minifuse.backends.cuda.matmul.tensor_core_heuristics import wgmma_configs, wgmma_operand_mode
 from minifuse.backends.cuda.matmul.wgmma import LEFT_ROWS, RIGHT_ROWS, STRIP_TILES, pipeline_sizes, tile_work
 from minifuse.backends.matmul.problem import MatmulOperand, plain_problem

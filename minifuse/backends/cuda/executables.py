@@ -32,11 +32,12 @@ from ..fallback import FallbackMatmul
 from .attention import launches as attention_launches
 from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .codegen.select import GeneratedKernel, generate_kernel
-from .launcher import CudaKernelLauncher, CudaMatmulLauncher
+from .launch_plan import GpuPlan
+from .launcher import CudaKernelLauncher
 from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
-from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
+from .planned_launcher import CudaMatmulLauncher
 from .schedule_text import describe_schedule, describe_split
 from .split import SplitLauncher, SplitPlan, plan_split
 
@@ -196,7 +197,7 @@ class CudaMatmul(FallbackMatmul):
         return self.reason or None
 
     @cached_property
-    def plan(self) -> GpuGemmPlan:
+    def plan(self) -> GpuPlan:
         """The launches, if all addresses are multiples of 16 bytes."""
         device, (outputs, inputs) = self.device, self.step.layouts()
         limits = device.multiprocessors, (True, True, True), device.max_shared_bytes, device.tensor_cores

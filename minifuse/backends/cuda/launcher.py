@@ -4,7 +4,7 @@ Everything that depends on layouts only is computed when a launcher is made. A l
 running them, for pictures and checks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,12 @@ import numpy as np
 from ...core.dtypes import DType, Number, bool_
 from ...core.layout import Layout
 from ...core.rounding import ceil_div
-from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput
-from ...ir.step_kernels import MatmulKernel
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest
 from ...ir.steps import Step
-from ...runtime.kernel_cache import load_all
-from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
 from ..codegen.gpu_schedule import Split, launch_grid
-from ..fast_call import IF_ALIGNED, CallValue, encode_argument
-from ..matmul.problem import matmul_problem
+from ..fast_call import IF_ALIGNED, CallValue
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
 from .codegen.dialect import storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
@@ -38,28 +34,12 @@ from .geometry import (
     geometry_of,
     line_geometry,
 )
-from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
-from .matmul.launches import plan_matmul
-from .matmul.operands import (
-    OUT,
-    WORKSPACE,
-    Argument,
-    GpuGemmLaunch,
-    NumberArgument,
-    OperandAddress,
-    PointerOf,
-    TensorMapArgument,
-)
-from .tile_shapes import GpuKernel
+from .launch_plan import KernelArgument, LaunchPlan, ReadyLaunch
 
 if TYPE_CHECKING:
     from .device import CudaDevice
 
 ALIGNMENT_MASK = 15  # bits that are 0 in an address where four elements can be loaded at once
-
-AlignmentFlags = tuple[bool, bool, bool]  # whether the addresses of outputs, of a and of b are multiples of 16 bytes
-ALL_ALIGNED = True, True, True
-Dim3 = tuple[int, int, int]
 
 
 class CudaLauncher:
@@ -235,183 +215,6 @@ def to_kernel_number(value: Number, dtype: DType) -> int | np.generic:
             return int(value)
     number: np.generic = np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
     return number
-
-
-def prepare_kernel(device: "CudaDevice", kernel: GpuKernel, grid: Dim3, block: Dim3) -> DeviceLaunch:
-    """Compile a hand-written kernel and prepare its launch."""
-    bounds, is_arch_specific = (kernel.threads, kernel.blocks), kernel.is_arch_specific
-    loaded = device.load(
-        kernel.source, lambda: kernel.function, kernel.signature, *bounds, is_arch_specific=is_arch_specific
-    )
-    return device.prepare(loaded, LaunchGeometry(grid, block), kernel.shared)
-
-
-def prepare_kernels(device: "CudaDevice", kernels: Iterable[tuple[GpuKernel, Dim3, Dim3]]) -> list[DeviceLaunch]:
-    """Compile several hand-written kernels, and prepare their launches for a grid and a block each."""
-    return load_all(partial(prepare_kernel, device, *x) for x in kernels)
-
-
-class CudaMatmulLauncher(CudaLauncher):
-    """A matrix product with its prologue and epilogue.
-
-    Its kernels also depend on whether addresses are multiples of 16 bytes.
-    """
-
-    def __init__(
-        self, device: "CudaDevice", kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
-    ) -> None:
-        self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
-        layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
-        dtypes += [e.dtype for loads in kernel.loads() for e in loads]
-        self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
-        self.number_dtypes = [p.dtype for p in kernel.find_all(KernelParameter)]
-        problem = matmul_problem(kernel, outputs, inputs)
-        self.index_values = {x.address_index for x in problem.fused if not x.in_memory}  # operands without address
-        epilogue_operands = [x.address_index for x in problem.fused if x.space == "out" and x.in_memory]
-        vectors = [k for k in epilogue_operands if 1 in layouts[k].strides[-2:]]
-        self.aligned_operands = (OUT, *vectors), (problem.a.address_index,), (problem.b.address_index,)
-        self.prepared: dict[AlignmentFlags, tuple[list[tuple[DeviceLaunch, GpuGemmLaunch]], int]] = {}
-        self.fast_paths: dict[AlignmentFlags, Launcher] = {}  # fast launch paths by alignment
-        self.prepare(ALL_ALIGNED)
-
-    def prepare(self, aligned: AlignmentFlags) -> None:
-        """Compile and prepare the launches for addresses of this alignment."""
-        device = self.device
-        gpu = device.multiprocessors, aligned, device.max_shared_bytes, device.tensor_cores
-        plan = plan_matmul(self.kernel, self.outputs, self.inputs, *gpu)
-        prepared = prepare_kernels(device, [(x.kernel, x.grid, x.block) for x in plan.launches])
-        runs = list(zip(prepared, plan.launches, strict=True))
-        self.prepared[aligned] = runs, plan.workspace
-
-    def fast_entry(self) -> Launcher:
-        """Return the fast launch path. Launches that may not run twice have none."""
-        runs, _ = self.prepared[ALL_ALIGNED]
-        outputs = range(len(self.outputs))
-        output_writers = [
-            run for run, x in runs if any(isinstance(y, OperandAddress) and y.operand in outputs for y in x.arguments)
-        ]
-        if len(output_writers) > 1 and Kernel(self.kernel.pointwise_outputs, ()).find_all(ReadOutput):
-            return self
-        return self.fast_path(ALL_ALIGNED, self.launch_by_alignment)
-
-    def launch_by_alignment(self, *values: Any) -> None:
-        """Launch by the fast path for this alignment. If all addresses are aligned, it has failed: use the slow path."""
-        aligned = self.alignment(values)
-        if aligned == ALL_ALIGNED:
-            self(*values)
-            return
-        launch = self.fast_paths.get(aligned)
-        if launch is None:
-            launch = self.fast_paths[aligned] = self.fast_path(aligned, self)
-        launch(*values)
-
-    def fast_path(self, aligned: AlignmentFlags, fallback: Launcher) -> Launcher:
-        """Return the fast launch path for this alignment. This path appends a workspace and tensor maps to the values."""
-        if aligned not in self.prepared:
-            self.prepare(aligned)
-        runs, workspace = self.prepared[aligned]
-        maps = list(dict.fromkeys(x for _, launch in runs for x in launch.arguments if isinstance(x, TensorMapArgument)))
-        address_count, value_count = len(self.spans), len(self.spans) + len(self.number_dtypes)
-        kinds = ["i64"] * address_count + [storage_of(dtype) for dtype in self.number_dtypes]
-
-        def encode(x: Argument, kind: str) -> CallValue | int:
-            if isinstance(x, OperandAddress):
-                return CallValue(value_count if x.operand == WORKSPACE else x.operand, self.byte_offset(x))
-            if isinstance(x, NumberArgument):
-                return CallValue(address_count + x.position)
-            if isinstance(x, TensorMapArgument):
-                return CallValue(value_count + 1 + maps.index(x))
-            return encode_argument(kind, x)
-
-        def fallback_without_extras(*values: Any) -> None:
-            fallback(*values[:value_count])
-
-        launches = [(run, list(map(encode, x.arguments, x.kernel.signature))) for run, x in runs]
-        operands = zip(self.aligned_operands, aligned, strict=True)
-        must_be_aligned = [k for group, is_aligned in operands if is_aligned for k in group]
-        if not workspace and not maps:
-            return self.device.fast_entry(launches, kinds, fallback, must_be_aligned) or self
-        launch = self.device.fast_entry(launches, [*kinds, *["i64"] * (1 + len(maps))], fallback_without_extras)
-        if launch is None:
-            return self
-        allocate, nbytes = self.device.pool.allocate, round_to_size_class(workspace)
-        map_addresses = [(x.box, x.address.operand, self.byte_offset(x.address)) for x in maps]
-
-        def launch_with_extras(*values: Any) -> None:
-            bits = 0
-            for k in must_be_aligned:
-                bits |= values[k]
-            if bits & ALIGNMENT_MASK:
-                fallback(*values)
-                return
-            buffer = allocate(nbytes)  # reused in stream order, so only after the last launch
-            bases = *values, buffer.address
-            tensor_maps = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in map_addresses]
-            launch(*bases, *[x.address for x in tensor_maps])
-
-        return launch_with_extras
-
-    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
-        """Return the launches for use in a graph."""
-        numbers, ready = self.convert_numbers(values), []
-        for run, launch, pointer, owner in self.bound_launches(values):
-            kinds, maps = launch.kernel.signature, dict[TensorMapArgument, MemoryBuffer]()
-            for x in launch.arguments:
-                if isinstance(x, TensorMapArgument):
-                    address = pointer(x.address)
-                    assert isinstance(address, int)
-                    maps[x] = self.device.tensor_maps.find(x.box, address)
-            resolved = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
-            arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(resolved, kinds, strict=True)]
-            ready.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
-        return ready
-
-    def convert_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
-        """Convert the numbers of a call to the types of the kernel's parameters."""
-        return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.number_dtypes, strict=True)]
-
-    def bound_launches(
-        self, values: Sequence[Any]
-    ) -> list[tuple[DeviceLaunch, GpuGemmLaunch, PointerOf, MemoryBuffer | None]]:
-        """Return each launch, the function that turns its operand addresses into pointers, and the workspace."""
-        aligned = self.alignment(values)
-        if aligned not in self.prepared:
-            self.prepare(aligned)
-        runs, workspace = self.prepared[aligned]
-        buffer = self.device.pool.allocate(round_to_size_class(workspace)) if workspace else None
-        bases: list[int] = [*values[: len(self.spans)], buffer.address if buffer else 0]
-        dtypes, spans = self.dtypes, [*self.spans, (0, workspace // self.dtypes[WORKSPACE].itemsize)]
-
-        def address_of(place: OperandAddress) -> int:
-            return bases[place.operand] + self.byte_offset(place)
-
-        def pointer_of(place: OperandAddress) -> int | Pointer:
-            if place.operand in self.index_values:
-                return address_of(place)
-            low, high = spans[place.operand]
-            dtype = dtypes[place.operand].numpy
-            return Pointer(address_of(place), low - place.offset, high - place.offset, dtype, owner=buffer)
-
-        pointer = pointer_of if self.device.is_simulated else address_of
-        return [(run, launch, pointer, buffer) for run, launch in runs]
-
-    def alignment(self, values: Sequence[Any]) -> AlignmentFlags:
-        """Return whether the addresses of outputs and epilogue operands, of a, and of b are multiples of 16."""
-        out, a, b = (not any(values[k] & ALIGNMENT_MASK for k in group) for group in self.aligned_operands)
-        return out, a, b
-
-    def byte_offset(self, place: OperandAddress) -> int:
-        """Return the byte offset of an address within its operand. For an index value, return its offset unchanged."""
-        return place.offset * (1 if place.operand in self.index_values else self.dtypes[place.operand].itemsize)
-
-
-def launch_argument(
-    x: OperandAddress | NumberArgument | float, kind: str, pointer: PointerOf, numbers: Sequence[int | np.generic]
-) -> KernelArgument:
-    """Return an argument in the form that the launch takes."""
-    if isinstance(x, OperandAddress):
-        return pointer(x)
-    return numbers[x.position] if isinstance(x, NumberArgument) else np.float32(x) if kind == "f32" else x
 
 
 REDUCE_WITHOUT_IDENTITY = """

@@ -1,4 +1,4 @@
-"""Plan the launches of attention and its gradients for given layouts, and bind them to everything except addresses.
+"""Plan the launches of attention and its gradients for given layouts.
 
 Planning uses integers only: sizes, strides and alignment decide which kernel runs.
 """
@@ -7,19 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-import numpy as np
-
 from ....core.dtypes import DType, float32
 from ....core.layout import Layout
 from ....core.rounding import ceil_div
 from ....ir.array_functions import CompositeOp
 from ....ir.kernel_ir import LoopNest, Shape
-from ....simt import Pointer
-from ...base import Launcher
 from ...codegen.gpu_facts import MAX_GRID_YZ
-from ...fast_call import CallValue, encode_argument
-from ..launch_plan import DeviceLaunch, KernelArgument, ReadyLaunch
-from ..launcher import ALIGNMENT_MASK, CudaLauncher, prepare_kernels
+from ..launch_plan import Argument, GpuLaunch, GpuPlan, OperandAddress
+from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
 from . import backward, forward
 from .forward import NO_LIMIT, WIDTHS, AttentionTile
@@ -28,7 +23,6 @@ if TYPE_CHECKING:
     from ..device import CudaDevice
 
 MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row of q, k and v
-ITEMSIZE = 4  # bytes of a float32
 MAX_BATCH_AXES = 2  # axes of a batch that one launch iterates over
 
 
@@ -53,20 +47,6 @@ ATTENTION_KERNELS = {
 }
 
 
-class AttentionLaunch(NamedTuple):
-    """One launch over operands without their addresses."""
-
-    kernel: GpuKernel
-    grid: tuple[int, int, int]
-    starts: tuple[int, ...]  # position in each operand, in elements, where this launch starts
-    numbers: tuple[int | np.float32, ...]
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        """Return the number of threads along x, y, z."""
-        return self.kernel.threads, 1, 1
-
-
 def why_no_kernel(shapes: Sequence[Shape], dtypes: Sequence[DType]) -> str | None:
     """Return why there is no kernel for inputs: it takes float32, rows of equal, supported width, and no empty operand."""
     if other := next((dtype for dtype in dtypes if dtype is not float32), None):
@@ -79,7 +59,7 @@ def why_no_kernel(shapes: Sequence[Shape], dtypes: Sequence[DType]) -> str | Non
 
 def plan_attention(
     function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
-) -> tuple[AttentionLaunch, ...]:
+) -> tuple[GpuLaunch, ...]:
     """Return the launches of a function of ATTENTION_KERNELS, over layouts with offset 0.
 
     A batch of more than two axes takes several launches. If `is_aligned`, all addresses are multiples of 16 bytes.
@@ -104,9 +84,10 @@ def plan_attention(
     launches = []
     for sizes, strides, starts in split_batch(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
         outer, inner = [(0,) * len(operands)] * (MAX_BATCH_AXES - len(sizes)) + strides
-        constants = M, N, D, max_ahead, np.float32(scale), sizes[-1], int(can_store4)
-        numbers: tuple[int | np.float32, ...] = *constants, *row_strides, *column_strides, *inner, *outer
-        launches.append(AttentionLaunch(kernel, (ceil_div(rows, tile.height), prod(sizes), 1), starts, numbers))
+        constants = M, N, D, max_ahead, scale, sizes[-1], int(can_store4)
+        addresses, grid = map(OperandAddress, range(len(operands)), starts), (ceil_div(rows, tile.height), prod(sizes), 1)
+        arguments: tuple[Argument, ...] = *addresses, *constants, *row_strides, *column_strides, *inner, *outer
+        launches.append(GpuLaunch(kernel, grid, (kernel.threads, 1, 1), arguments))
     return tuple(launches)
 
 
@@ -148,49 +129,16 @@ def attention_cost(function: CompositeOp, outputs: Sequence[Layout], inputs: Seq
     return len(plan_attention(function, outputs, inputs)), flops
 
 
-class CudaAttentionLauncher(CudaLauncher):
-    """A launcher of a composite function. Which kernel it launches also depends on the alignment of the addresses."""
+class CudaAttentionLauncher(PlannedLauncher):
+    """A launcher of a composite function. Its plan depends on whether all addresses are aligned."""
 
     def __init__(
         self, device: "CudaDevice", function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> None:
-        self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
-        self.spans = [layout.span() for layout in (*outputs, *inputs)]
-        self.prepared: dict[bool, list[tuple[DeviceLaunch, AttentionLaunch]]] = {}
-        self.prepare(True)
+        self.function, self.outputs, self.inputs = function, outputs, inputs
+        layouts = [*outputs, *inputs]
+        super().__init__(device, layouts, [float32] * (len(layouts) + 1), [range(len(layouts))])
 
-    def prepare(self, is_aligned: bool) -> None:
-        """Compile and prepare the launches."""
-        launches = plan_attention(self.function, self.outputs, self.inputs, is_aligned)
-        prepared = prepare_kernels(self.device, [(x.kernel, x.grid, x.block) for x in launches])
-        self.prepared[is_aligned] = list(zip(prepared, launches, strict=True))
-
-    def fast_entry(self) -> Launcher:
-        """Return the fast launch path, which requires that all addresses are multiples of 16."""
-        count, launches = len(self.spans), []
-        for run, launch in self.prepared[True]:
-            addresses = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
-            numbers = map(encode_argument, launch.kernel.signature[count:], launch.numbers)
-            arguments: list[CallValue | int] = [*addresses, *numbers]
-            launches.append((run, arguments))
-        return self.device.fast_entry(launches, ["i64"] * count, self, range(count)) or self
-
-    def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
-        """Return the launches for use in a graph."""
-        runs = self.prepared_launches(addresses)
-        return [ReadyLaunch(run, launch.kernel.signature, self.arguments(launch, addresses)) for run, launch in runs]
-
-    def prepared_launches(self, addresses: Sequence[int]) -> list[tuple[DeviceLaunch, AttentionLaunch]]:
-        """Return the prepared launches for the alignment of these addresses."""
-        is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
-        if is_aligned not in self.prepared:
-            self.prepare(is_aligned)
-        return self.prepared[is_aligned]
-
-    def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[KernelArgument]:
-        """Return all arguments of a kernel: addresses in the order of operands, and numbers."""
-        operands = list(zip(addresses, launch.starts, self.spans, strict=True))
-        if self.device.is_simulated:
-            pointers = [Pointer(x + ITEMSIZE * s, low - s, high - s, np.float32) for x, s, (low, high) in operands]
-            return [*pointers, *launch.numbers]
-        return [*[x + ITEMSIZE * start for x, start, _ in operands], *launch.numbers]
+    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
+        """Return the launches for addresses of this alignment."""
+        return GpuPlan(plan_attention(self.function, self.outputs, self.inputs, all(aligned)))

@@ -16,20 +16,9 @@ from ....ir.step_kernels import MatmulKernel
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulOperand, MatmulProblem
 from ..geometry import MAX_SHARED_BYTES
+from ..launch_plan import OUT, WORKSPACE, GpuLaunch, GpuPlan, OperandAddress
 from .heuristics import GpuGemmConfig, GpuLimits, choose_config
-from .operands import (
-    MAX_BATCH_AXES,
-    OUT,
-    WORKSPACE,
-    GpuGemmLaunch,
-    GpuGemmPlan,
-    OperandAddress,
-    dense_output,
-    gpu_problem,
-    hooks_and_arguments,
-    sum_parts_launch,
-    with_all_batch_axes,
-)
+from .operands import MAX_BATCH_AXES, dense_output, gpu_problem, hooks_and_arguments, sum_parts_launch, with_all_batch_axes
 from .tensor_core_heuristics import WgmmaConfig, choose_rounded_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
@@ -45,7 +34,7 @@ def plan_matmul(
     aligned: tuple[bool, bool, bool] = (True, True, True),
     max_shared_bytes: int = MAX_SHARED_BYTES,
     cores: str = "",
-) -> GpuGemmPlan:
+) -> GpuPlan:
     """Plan out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n], with prologue and epilogue.
 
     Parameters
@@ -90,14 +79,14 @@ def plan_matmul(
     ([('matmul', (4, 8, 16)), ('add_parts', (4, 64, 1))], 16777216)
     """
     if outputs[0].size == 0:
-        return GpuGemmPlan()
+        return GpuPlan()
     p, gpu = gpu_problem(kernel, outputs, inputs), GpuLimits(multiprocessors, max_shared_bytes, cores)
     out, a, b = (x._replace(is_aligned=is_aligned) for x, is_aligned in zip((p.out, p.a, p.b), aligned, strict=True))
     is_rounded = p.precision != HIGHEST and p.dtype is float32 and cores != ""
     choose = choose_rounded_config if is_rounded else choose_config
     configs = [choose(part, gpu) for part in split_for_grid(p._replace(out=out, a=a, b=b))]
     launches = [launch for config in configs for launch in launches_of_config(kernel, config)]
-    return GpuGemmPlan(tuple(launches), max(map(workspace_bytes, configs)))
+    return GpuPlan(tuple(launches), max(map(workspace_bytes, configs)))
 
 
 def split_for_grid(p: MatmulProblem) -> Iterator[MatmulProblem]:
@@ -125,7 +114,7 @@ def split_for_grid(p: MatmulProblem) -> Iterator[MatmulProblem]:
         yield with_all_batch_axes(p)
 
 
-def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig) -> Iterator[GpuGemmLaunch]:
+def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig) -> Iterator[GpuLaunch]:
     """Return the launches of one configuration: the product, and the sum of its parts if K is split."""
     if isinstance(config, WgmmaConfig):
         yield from plan_wgmma(matmul, config)
@@ -141,7 +130,7 @@ def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig
     for transpose in config.transposes:
         source = OperandAddress((a, b)[transpose.is_b].address_index, transpose.start)
         sources[transpose.is_b] = copy = OperandAddress(WORKSPACE, offset)
-        yield GpuGemmLaunch(make_transpose(dtype), transpose.grid, (*LANES, 1), (copy, source, *transpose.numbers))
+        yield GpuLaunch(make_transpose(dtype), transpose.grid, (*LANES, 1), (copy, source, *transpose.numbers))
         offset += transpose.size
     strides = stored.m, stored.n, a.m, a.k, b.k, b.n
     outer, inner = zip(stored.batch, a.batch, b.batch, strict=True)
@@ -150,7 +139,7 @@ def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig
     store_numbers = () if config.shape.is_thin else (int(is_wide), alpha)
     numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, p.batch[1], *inner, *outer, *store_numbers
     grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrix_count * config.parts
-    yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (target, *sources, *numbers, *extra))
+    yield GpuLaunch(kernel, grid, (kernel.threads, 1, 1), (target, *sources, *numbers, *extra))
     if is_split:
         yield sum_parts_launch(matmul, p, target, config.parts, config.is_wide)
 

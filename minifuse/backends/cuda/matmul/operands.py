@@ -1,68 +1,24 @@
-"""The operands of a matrix product and its launches: which array is at which address, and the arguments of fused parts.
+"""The operands of a matrix product: which array is at which address, and the arguments of fused parts.
 
 All configurations of a product share these definitions; `launches` decides which configuration runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 from ....core.dtypes import int64
 from ....core.layout import Layout
 from ....core.rounding import ceil_div
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, KernelParameter, Load, stride_kind
 from ....ir.step_kernels import MatmulKernel
-from ....simt import Pointer
 from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
-from ..device.tensor_maps import TensorMapBox
-from ..tile_shapes import GpuKernel
+from ..launch_plan import OUT, GpuLaunch, NumberArgument, OperandAddress
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts
 from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
 
-OUT, WORKSPACE = 0, -1  # operand indices of the first output and of the workspace
 MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
-
-
-class OperandAddress(NamedTuple):
-    """An address: `offset` elements after the start of an operand or of the workspace. Outputs are the first operands."""
-
-    operand: int
-    offset: int = 0
-
-
-class NumberArgument(NamedTuple):
-    """One of the numbers that the caller passes to a launch, by position."""
-
-    position: int
-
-
-class TensorMapArgument(NamedTuple):
-    """An operand that is passed as a tensor map, from which the copy engine reads its layout."""
-
-    address: OperandAddress
-    box: TensorMapBox
-
-
-Argument = OperandAddress | NumberArgument | TensorMapArgument | int | float
-PointerOf = Callable[[OperandAddress], int | Pointer]  # an address or, for the interpreter, a pointer
-
-
-class GpuGemmLaunch(NamedTuple):
-    """One launch of a kernel over operands without their addresses."""
-
-    kernel: GpuKernel
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    arguments: tuple[Argument, ...]  # of the types in the kernel's signature
-
-
-class GpuGemmPlan(NamedTuple):
-    """The launches of a product in order, and the bytes of workspace that they share."""
-
-    launches: tuple[GpuGemmLaunch, ...] = ()
-    workspace: int = 0
 
 
 def gpu_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> MatmulProblem:
@@ -112,9 +68,7 @@ def dense_output(p: MatmulProblem) -> MatmulOperand:
     return p.out._replace(m=p.N, n=1, batch=tuple(dense), start=0)
 
 
-def sum_parts_launch(
-    matmul: MatmulKernel, p: MatmulProblem, parts: OperandAddress, count: int, is_wide: bool
-) -> GpuGemmLaunch:
+def sum_parts_launch(matmul: MatmulKernel, p: MatmulProblem, parts: OperandAddress, count: int, is_wide: bool) -> GpuLaunch:
     """Return the launch that sums the parts of a product with a split K and applies the epilogue."""
     (outer, inner), size = p.out.batch, p.matrix_count * p.M * p.N
     target = p.out.m, p.out.n, p.batch[1], inner, outer
@@ -123,4 +77,4 @@ def sum_parts_launch(
     grid = across, min(p.M if is_tall else down, MAX_GRID_YZ), p.matrix_count
     hooks, extra = hooks_and_arguments(matmul, p, False, True)
     arguments = OperandAddress(OUT, p.out.start), parts, count, size, p.M, p.N, *target, int(is_wide), *extra
-    return GpuGemmLaunch(make_sum_parts(matmul.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)
+    return GpuLaunch(make_sum_parts(matmul.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)

@@ -9,16 +9,8 @@ from ....ir.step_kernels import MatmulKernel
 from ...matmul.problem import MatmulOperand
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
 from ..intrinsics.wgmma import ROW_BYTES
-from .operands import (
-    OUT,
-    WORKSPACE,
-    GpuGemmLaunch,
-    OperandAddress,
-    TensorMapArgument,
-    dense_output,
-    hooks_and_arguments,
-    sum_parts_launch,
-)
+from ..launch_plan import OUT, WORKSPACE, GpuLaunch, OperandAddress, TensorMapArgument
+from .operands import dense_output, hooks_and_arguments, sum_parts_launch
 from .pack_operands import BLOCK, SIDE, make_pack
 from .tensor_core_heuristics import WgmmaConfig
 from .wgmma import LEFT_ROWS, THREADS, make_wgmma
@@ -65,7 +57,7 @@ def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
     return 4 * (sum(operand.workspace_floats(p.K, config.kind) for operand in wgmma_operands(config)) + parts)
 
 
-def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
+def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuLaunch]:
     """Return all launches of one configuration."""
     p, offset = config.problem, 0
     maps = {}
@@ -94,14 +86,14 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
     batch = p.batch[1], *reversed(stored.batch), *flags, down, across, int(is_wide)
     blocks = min(config.multiprocessors, down * across * config.parts * p.matrix_count)
     arguments = (parts if is_split else OperandAddress(OUT, stored.start)), left, right, *numbers, *batch, *extra
-    yield GpuGemmLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
+    yield GpuLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
     if is_split:
         yield sum_parts_launch(matmul, p, parts, config.parts, config.is_wide)
 
 
 def pack_launch(
     matmul: MatmulKernel, config: WgmmaConfig, operand: WgmmaOperand, packed: OperandAddress, source: OperandAddress
-) -> GpuGemmLaunch:
+) -> GpuLaunch:
     """Return the launch that packs an operand and applies its prologue."""
     p = config.problem
     hooks, extra = hooks_and_arguments(matmul, p, True, False)
@@ -109,7 +101,7 @@ def pack_launch(
     depth, (outer, inner), (out_step, in_step) = operand.depth(p.K), operand.sizes, operand.source.batch
     grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner
     numbers = operand.rows, p.K, depth, operand.row_stride, operand.source.k, inner, in_step, out_step
-    return GpuGemmLaunch(kernel, grid, BLOCK, (packed, source, *numbers, *extra))
+    return GpuLaunch(kernel, grid, BLOCK, (packed, source, *numbers, *extra))
 
 
 def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> TensorMapBox:

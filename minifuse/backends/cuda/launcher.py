@@ -46,6 +46,11 @@ class CudaLauncher:
     """Base class of launchers on a device. A call runs all launches that are ready for its values, one after the other."""
 
     device: "CudaDevice"
+    number_dtypes: Sequence[DType] = ()  # of the numbers that follow the addresses of a call
+
+    def convert_numbers(self, numbers: Sequence[Number]) -> list[int | np.generic]:
+        """Convert the numbers of a call to the types of the kernel's parameters."""
+        return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.number_dtypes, strict=True)]
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launches, given the addresses of outputs and inputs, and numbers."""
@@ -153,10 +158,7 @@ class CudaKernelLauncher(CudaLauncher):
         """Return all arguments of the kernel."""
         count = len(self.spans)
         arguments: list[KernelArgument] = self.pointers(values) if self.is_simulated else list(values[:count])
-        arguments += [
-            to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.number_dtypes, strict=True)
-        ]
-        arguments += self.constants
+        arguments += [*self.convert_numbers(values[count:]), *self.constants]
         if self.vectorized_count is not None:
             arguments.append(self.vectorized_count if self.is_aligned(values) else 0)
         return arguments

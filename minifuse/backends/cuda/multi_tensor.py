@@ -28,7 +28,7 @@ from .compiler import kernel_from_text
 from .geometry import THREADS, VECTOR_WIDTH, LaunchGeometry, line_geometry
 from .intrinsics.pointer_table import DEVICE_FUNCTIONS
 from .launch_plan import KernelArgument, ReadyLaunch
-from .launcher import ALIGNMENT_MASK, CudaLauncher, to_kernel_number
+from .launcher import ALIGNMENT_MASK, CudaLauncher
 
 if TYPE_CHECKING:
     from .device import CudaDevice
@@ -72,7 +72,7 @@ class CudaMultiTensorLauncher(CudaLauncher):
         """Return the fast launch path. It still looks up the table of the addresses."""
 
         def fallback(arrays: int, table: int, *numbers: Number) -> None:
-            given: list[KernelArgument] = [arrays, table, *self.to_kernel_numbers(numbers)]
+            given: list[KernelArgument] = [arrays, table, *self.convert_numbers(numbers)]
             self.run_launches([ReadyLaunch(self.run, self.argument_types, given)])
 
         arguments, count = list(map(CallValue, range(len(self.argument_types)))), len(self.spans)
@@ -88,7 +88,7 @@ class CudaMultiTensorLauncher(CudaLauncher):
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph, which keeps the table allocated."""
-        addresses, numbers = values[: len(self.spans)], self.to_kernel_numbers(values[len(self.spans) :])
+        addresses, numbers = values[: len(self.spans)], self.convert_numbers(values[len(self.spans) :])
         table = self.table_of(addresses)
         arguments: list[KernelArgument] = [self.arrays.address, table.address, *numbers]
         if self.device.is_simulated:
@@ -97,10 +97,6 @@ class CudaMultiTensorLauncher(CudaLauncher):
                 table.address, self.table_targets(addresses), self.row_length * len(self.array_sizes), table
             )
         return [ReadyLaunch(self.run, self.argument_types, arguments, table)]
-
-    def to_kernel_numbers(self, numbers: Sequence[Number]) -> list[int | np.generic]:
-        """Convert numbers to the types of the kernel's parameters."""
-        return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.number_dtypes, strict=True)]
 
     # The table.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import DType, Number
+from ...core.dtypes import DType
 from ...core.layout import Layout
 from ...ir.kernel_ir import Kernel, KernelParameter, ReadOutput
 from ...ir.step_kernels import MatmulKernel
@@ -36,7 +36,7 @@ from .launch_plan import (
     ReadyLaunch,
     TensorMapArgument,
 )
-from .launcher import ALIGNMENT_MASK, CudaLauncher, to_kernel_number
+from .launcher import ALIGNMENT_MASK, CudaLauncher
 from .matmul.launches import plan_matmul
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ AlignmentFlags = tuple[bool, ...]  # for each group of operands, whether all add
 class PlannedLauncher(CudaLauncher):
     """A launcher of hand-written kernels, bound to everything except addresses and numbers."""
 
-    number_dtypes: Sequence[DType] = ()
     index_values: frozenset[int] = frozenset()  # operands without address
 
     def __init__(
@@ -134,7 +133,7 @@ class PlannedLauncher(CudaLauncher):
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""
-        numbers, ready = self.convert_numbers(values), []
+        numbers, ready = self.convert_numbers(values[len(self.spans) :]), []
         for run, launch, pointer, owner in self.bound_launches(values):
             kinds, maps = launch.kernel.signature, dict[TensorMapArgument, MemoryBuffer]()
             for x in launch.arguments:
@@ -146,10 +145,6 @@ class PlannedLauncher(CudaLauncher):
             arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(resolved, kinds, strict=True)]
             ready.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
         return ready
-
-    def convert_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
-        """Convert the numbers of a call to the types of the kernel's parameters."""
-        return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.number_dtypes, strict=True)]
 
     def bound_launches(self, values: Sequence[Any]) -> list[tuple[DeviceLaunch, GpuLaunch, PointerOf, MemoryBuffer | None]]:
         """Return each launch, the function that turns its operand addresses into pointers, and the workspace."""

@@ -10,7 +10,7 @@ from functools import cache
 from ....core.dtypes import DType, bool_
 from ....simt.arithmetic import RealNumber
 from ..intrinsics import base
-from ..intrinsics.base import cuda, device, load4, store4
+from ..intrinsics.base import add, cuda, device, load4, or_, store4
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
@@ -36,21 +36,9 @@ def add_and(total, x, y):
     return total | (x & y)
 
 
-@device
-def plus(x, y):
-    """Return x + y."""
-    return x + y
-
-
-@device
-def either(x, y):
-    """Return x or y, of bytes."""
-    return x | y
-
-
 def accumulate_functions(dtype: DType) -> tuple[Callable[..., RealNumber], Callable[..., RealNumber]]:
     """Return the functions that add a product to a sum, and that add two sums."""
-    return (add_and, either) if dtype is bool_ else (add_product, plus)
+    return (add_and, or_) if dtype is bool_ else (add_product, add)
 
 
 @cache

@@ -59,6 +59,13 @@ def swizzled_offset(pitch: int, is_swizzled: bool) -> Callable[..., int]:
     return offset
 
 
+def copy_shape(X: int, threads: int, along: str, TK: int) -> tuple[int, int, int]:
+    """Return the elements of one copy along x, and the threads along x and k. See `tile_copier` for parameters."""
+    width = 4 if along == "x4" else 1
+    TK = TK if along == "k" else max(1, threads // (X // width))
+    return width, threads // TK, TK
+
+
 def tile_copier(
     X: int, BK: int, pitch: int, threads: int, along: str, guarded: bool, element: str, TK: int = 16
 ) -> tuple[Callable[..., tuple[int, int]], Callable[..., None]]:
@@ -69,9 +76,7 @@ def tile_copier(
     row. "x": any strides, one element per copy. If `is_whole`, all k of the tile are valid, otherwise those before rest_k.
     Invalid elements are set to zero.
     """
-    width = 4 if along == "x4" else 1
-    TK = TK if along == "k" else max(1, threads // (X // width))
-    TX = threads // TK
+    width, TX, TK = copy_shape(X, threads, along, TK)
     copy = copy_async(width, element)
 
     @device
@@ -92,9 +97,7 @@ def tile_prologue(
     X: int, BK: int, pitch: int, threads: int, along: str, guarded: bool, prologue: Hook, TK: int = 16
 ) -> Callable[..., None]:
     """Return a function that applies a prologue to the elements that a thread has copied. Elements outside stay zero."""
-    width = 4 if along == "x4" else 1
-    TK = TK if along == "k" else max(1, threads // (X // width))
-    TX = threads // TK
+    width, TX, TK = copy_shape(X, threads, along, TK)
 
     @device
     def apply_nothing(shared, s, x, k, rest_x, rest_k, x0, k0, at):

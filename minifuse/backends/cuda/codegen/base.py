@@ -15,6 +15,7 @@ this way: a multiple of four, or 0 if an address is not aligned. The launch comp
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....core.dtypes import bool_
 from ....core.interning import toposort
@@ -25,12 +26,24 @@ from ...codegen.gpu_facts import WARP
 from ...codegen.gpu_schedule import IN_FLIGHT, MAX_REPEATED_COST
 from ...codegen.loop_emitter import LoopEmitter, replace_index
 from .dialect import CudaDialect, CudaPrinter, accumulator_of, storage_of
-from .point_function import Point
 
 WIDTH = 125  # maximum characters of a line
 MAX_INLINE_WIDTH = 80  # maximum characters of four values that are not assigned to names first
 MAX_COLUMN_THREADS = 256  # threads of a block that reduces columns
 MAX_ROW_THREADS = 512  # threads that share a row
+
+
+class Point(NamedTuple):
+    """The function of one point: name, loads (`leaves`), inputs that are constant along the row (`same`), and results.
+
+    If nothing is computed, the name is empty, and `roots` contains indices of leaves, or names.
+    """
+
+    name: str
+    leaves: list[Expression]
+    same: list[Expression]
+    roots: list[int | str]
+    values: Sequence[Expression]
 
 
 class CudaSource(CudaPrinter, LoopEmitter):

@@ -8,7 +8,7 @@ but more than the product that replaces it.
 from collections.abc import Mapping
 
 from ....core.operators import div, mul
-from ....ir.kernel_ir import Expression, Kernel, Load, Op, ReduceExpr, constant, is_op
+from ....ir.kernel_ir import Expression, Kernel, Load, Op, ReduceExpr, constant, is_op, with_inputs
 
 
 def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kernel:
@@ -33,12 +33,8 @@ def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kerne
         if isinstance(e, Op) and is_op(e, div) and varies[e] and is_of_row(e.inputs[1], varies):
             x, y = inputs
             new[e] = Op(mul, (x, Op(e.operator, (constant(1, e.dtype), y), e.dtype)), e.dtype)
-        elif isinstance(e, Op):
-            new[e] = Op(e.operator, inputs, e.dtype)
-        elif isinstance(e, ReduceExpr):
-            new[e] = ReduceExpr(e.operator, inputs, e.dtype)
         else:
-            new[e] = e
+            new[e] = with_inputs(e, inputs) if inputs else e
     return Kernel(tuple(new[e] for e in kernel.pointwise_outputs), tuple(new[e] for e in kernel.row_outputs))
 
 

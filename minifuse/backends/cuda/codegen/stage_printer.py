@@ -228,13 +228,11 @@ class StagePrinter(TilePrinter):
     def element_loops(self, axes: tuple[int, ...], vector: int | None = None) -> Iterator[None]:
         """Open the loops over register elements, except those of the vectors along an axis.
 
-        There is a condition where an index may be past the end, inside no more loops than it needs.
+        There is a condition where an index may be past the end.
         """
         guarded = [a for a in axes if a not in self.checked and not self.is_moved_back(a)]
-        lines = []
-        for a in axes:
-            lines += [f"for r{a} in range({self.tiles[a].registers}):"] * (self.tiles[a].registers > 1)
-            lines += [f"if {' and '.join(map(self.inside, guarded))}:"] * (a in guarded[-1:])
+        lines = [f"for r{a} in range({self.tiles[a].registers}):" for a in axes if self.tiles[a].registers > 1]
+        lines += [f"if {' and '.join(map(self.inside, guarded))}:"] * bool(guarded)
         lines += [f"for v{a} in range({self.tiles[a].vector}):" for a in axes if self.tiles[a].vector > 1 and a != vector]
         self.checked |= set(guarded)
         with self.block(*lines):

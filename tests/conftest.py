@@ -5,7 +5,7 @@ import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,26 +58,57 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--sample`, keep one case of n of each test marked `sampled(n)`: at least one, always the same ones.
+    """With `--sample`, keep a part of the cases of each test: always the same ones, with every value of each parameter.
 
-    `sampled(n, each="name")` keeps one of n for each value of the parameter `name`. Tests of one file with the same number
-    of cases keep the same ones, since they may share what they compile.
+    A test marked `sampled(n)` keeps one case of n, and `sampled(n, each="name")` one of n for each value of the parameter
+    `name`. Of these, and of all cases of a test without the marker, a test with several parameters keeps as many as contain
+    each value of each parameter once. Such a test is marked `sampled` here. `sampled(1)` keeps all combinations.
     """
-    if not config.getoption("--sample"):
-        return
-    cases = defaultdict[tuple[str, str], list[pytest.Item]](list)
+    cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if marker := item.get_closest_marker("sampled"):
-            values = [item.callspec.params[name] for name in marker.kwargs.values()]
-            cases[item.nodeid.partition("[")[0], repr(values)].append(item)
-    dropped, seeded = set[pytest.Item](), dict[str, random.Random]()
-    for (test, _), found in cases.items():
-        (n,) = found[0].get_closest_marker("sampled").args
-        chance = seeded.setdefault(test, random.Random(test.partition("::")[0]))
-        kept = chance.sample(found, -(-len(found) // n))
-        dropped |= {*found} - {*kept}
+        cases[item.nodeid.partition("[")[0]].append(item)
+    dropped = set[pytest.Item]()
+    for test, found in cases.items():
+        marker, chance = found[0].get_closest_marker("sampled"), random.Random(test.partition("::")[0])
+        if marker is None and len(parameter_ids(found[0])) > 1:
+            for item in found:
+                item.add_marker("sampled")
+        if not config.getoption("--sample"):
+            continue
+        kept = draw_cases(found, marker, chance) if marker else found
+        dropped |= {*found} - {*(kept if marker and marker.args == (1,) else cover_values(kept, chance))}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]
+
+
+def draw_cases(cases: list[pytest.Item], marker: pytest.Mark, chance: random.Random) -> list[pytest.Item]:
+    """Draw one case of n: of all cases, or of those with each value of a parameter.
+
+    Tests of one file with the same number of cases keep the same ones, since they may share what they compile.
+    """
+    groups = defaultdict[str, list[pytest.Item]](list)
+    for case in cases:
+        groups[repr([case.callspec.params[name] for name in marker.kwargs.values()])].append(case)
+    (n,) = marker.args
+    return [case for group in groups.values() for case in chance.sample(group, -(-len(group) // n))]
+
+
+def cover_values(cases: list[pytest.Item], chance: random.Random) -> list[pytest.Item]:
+    """Choose few cases that contain each value of each parameter. The next one contains the most values that are missing."""
+    values = {case: {*enumerate(parameter_ids(case))} for case in cases}
+    if max(map(len, values.values())) < 2:
+        return cases
+    missing, kept = set[tuple[int, str]]().union(*values.values()), []
+    order = chance.sample(cases, len(cases))
+    while missing:
+        kept.append(max(order, key=lambda case: len(values[case] & missing)))
+        missing -= values[kept[-1]]
+    return kept
+
+
+def parameter_ids(item: pytest.Item) -> Sequence[str]:
+    """Return the id of a value for each `parametrize` of a test, and for each of its fixtures with parameters."""
+    return item.callspec._idlist if hasattr(item, "callspec") else ()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`--sample` keeps a part of the cases of tests marked `sampled(n)`, and every other test."""
+"""`--sample` keeps each value of each parameter, and a part of the cases of tests marked `sampled(n)`."""
 
 from types import SimpleNamespace
 
@@ -8,13 +8,18 @@ from .. import conftest
 
 
 class Item:
+    """A case of a test, whose parameters have their ids in brackets, separated by `-`."""
+
     def __init__(self, nodeid, n=None, **params):
         each = {"each": next(iter(params))} if params else {}
-        self.nodeid, self.marker = nodeid, pytest.mark.sampled(n, **each).mark if n else None
-        self.callspec = SimpleNamespace(params=params)
+        self.nodeid, self.marker, self.added = nodeid, pytest.mark.sampled(n, **each).mark if n else None, []
+        self.callspec = SimpleNamespace(params=params, _idlist=nodeid.partition("[")[2][:-1].split("-"))
 
     def get_closest_marker(self, name):
         return self.marker if name == "sampled" else None
+
+    def add_marker(self, name):
+        self.added.append(name)
 
 
 def sampled(items, is_asked=True):
@@ -38,10 +43,39 @@ def test_a_part_of_the_cases_of_each_marked_test_is_left():
 
 
 def test_a_case_of_each_value_of_a_parameter_is_left():
-    items = [Item(f"a.py::test_x[{k}-{name}]", 4, name=name) for k in range(6) for name in "abc"]
+    items = [Item(f"a.py::test_x[{k}{name}]", 4, name=name) for k in range(6) for name in "abc"]
     left, _ = sampled(items)
     assert sorted(name[-2] for name in left) == [*"aabbcc"]
-    assert len({name[-4] for name in left}) > 1
+    assert len({name[-3] for name in left}) > 1
+
+
+def product(n=None):
+    """The cases of a test with three parameters of 6, 3 and 2 values."""
+    return [Item(f"a.py::test_x[{a}-{b}-{c}]", n) for a in "abcdef" for b in "xyz" for c in "01"]
+
+
+def test_of_several_parameters_each_value_is_left_once():
+    left, _ = sampled(product())
+    ids = [name[-6:-1].split("-") for name in left]
+    assert [{*values} for values in zip(*ids, strict=True)] == [{*"abcdef"}, {*"xyz"}, {*"01"}]
+    assert len(left) == 6
+    assert sampled(product())[0] == left
+
+
+def test_a_product_is_marked_so_that_all_of_it_runs_in_make_thorough():
+    for is_asked in (False, True):
+        cases, others = product(), [Item(f"a.py::test_y[{k}]") for k in range(3)]
+        sampled([*cases, *others], is_asked)
+        assert all(case.added == ["sampled"] for case in cases)
+        assert not any(other.added for other in others)
+
+
+def test_one_case_of_one_keeps_all_combinations():
+    assert len(sampled(product(1))[0]) == len(product())
+
+
+def test_fewer_cases_of_a_marked_product_are_left():
+    assert 0 < len(sampled(product(12))[0]) <= 3
 
 
 def test_tests_of_a_file_keep_the_same_cases():

@@ -10,8 +10,10 @@ import struct
 import subprocess
 import sys
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from numba.core.compiler import Compiler
 
 from minifuse.backends.llvm_linker import VECTOR_BYTES, needed_symbols
 from minifuse.backends.parallel import compiler
@@ -48,6 +50,27 @@ def text(*lines, imports="", pointers="f64 f64"):
     unpack = [f"x{k} = pointer_{short}(args[{k}])" for k, short in enumerate(pointers.split())]
     body = [*unpack, "for i in range(start, stop):", *(f"    {line}" for line in lines)]
     return "\n".join([imports, "", "def kernel(start, stop, args):", *(f"    {line}" for line in body), ""])
+
+
+def machine_code(text):
+    """The instructions of a kernel."""
+    _, _, code = build_object("kernel", complete_source(text)).partition(b"\n")
+    return [section.data() for section in llvm.ObjectFileRef.from_data(code).sections() if section.is_text()]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x0[i] = exp(x1[i]) + 1.0",
+        "x0[i] = max(x1[i], 0.0) if i % 2 == 0 else x1[(i * 3) % stop]",
+        "s = 0.0\n    for k in range(i):\n        s += x1[k] * i\n    x0[i] = s",
+    ],
+)
+def test_the_passes_of_numba_that_are_left_out_change_nothing(line, monkeypatch):
+    kernel = text(*line.split("\n    "))
+    found = machine_code(kernel)
+    monkeypatch.setattr(compiler, "_kernel_compiler", lambda: Compiler)
+    assert found == machine_code(kernel) != []
 
 
 def test_a_kernel_is_called_for_a_range(cache):

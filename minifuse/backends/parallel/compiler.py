@@ -33,6 +33,7 @@ from ..numba_type_cache import cached_operator_types
 
 if TYPE_CHECKING:
     from numba.core.codegen import AOTCodeLibrary
+    from numba.core.compiler import CompilerBase
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -146,7 +147,9 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     with cached_operator_types():
         library = _object_library()(context.codegen(), name)
-        compiled = compiler.compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)
+        compiled = compiler.compile_extra(
+            target.typing_context, context, function, arguments, result, flags, {}, library, _kernel_compiler()
+        )
         inner = compiled.fndesc
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
@@ -163,6 +166,34 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     names = needed_symbols(code, library.get_llvm_str())
     resolve_symbols(names)
     return " ".join(names).encode() + b"\n" + code
+
+
+@cache
+def _kernel_compiler() -> "type[CompilerBase]":
+    """Return Numba's compiler without the passes that change nothing in a kernel: of arrays, constants, and literals."""
+    from numba.core import typed_passes as typed
+    from numba.core import untyped_passes as untyped
+    from numba.core.compiler import CompilerBase
+    from numba.core.compiler_machinery import PassManager
+
+    passes = (
+        *(untyped.TranslateByteCode, untyped.FixupArgs, untyped.IRProcessing, untyped.InlineClosureLikes),
+        *(untyped.GenericRewrites, untyped.MakeFunctionToJitFunction, untyped.ReconstructSSA),
+        *(typed.NopythonTypeInference, typed.PreLowerStripPhis, typed.NativeLowering, typed.NoPythonBackend),
+    )
+
+    class KernelCompiler(CompilerBase):
+        """A compiler of kernels."""
+
+        def define_pipelines(self) -> list[PassManager]:
+            """Return the list of passes."""
+            manager = PassManager("kernel")
+            for step in passes:
+                manager.add_pass(step, step.__name__)
+            manager.finalize()
+            return [manager]
+
+    return KernelCompiler
 
 
 @cache

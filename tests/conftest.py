@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MINIFUSE_COMPILE_WORKERS", "0")
 
 settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
-settings.register_profile("sample", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("sample", settings.get_profile("ci"), max_examples=12)
 settings.register_profile("thorough", max_examples=2000, deadline=None)
 
 

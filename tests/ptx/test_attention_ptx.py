@@ -30,7 +30,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @on_each
 def test_sums_stay_in_registers_and_in_float32(name):
     kernel, ptx = KERNELS[name], ptx_of(name)
@@ -41,7 +41,7 @@ def test_sums_stay_in_registers_and_in_float32(name):
     assert "call" not in re.sub(r"//.*", "", ptx)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @on_each
 def test_the_assembler_finds_enough_registers(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
@@ -55,7 +55,7 @@ def test_the_assembler_finds_enough_registers(name):
     assert int(re.search(r"Used (\d+) registers", log)[1]) * kernel.threads * kernel.blocks <= REGISTERS
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @on_each
 def test_products_are_outer_products_of_16_byte_loads(name):
     """A step of a product loads groups of four from shared memory, and has an fma for each pair of them."""
@@ -69,7 +69,7 @@ def test_products_are_outer_products_of_16_byte_loads(name):
     assert count(r"ex2\.approx", ptx) in (rows * columns, rows * columns + rows)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @on_each
 def test_memory_is_reached_past_the_registers_and_in_16_bytes(name):
     known, tile, width, along = CASES[name]

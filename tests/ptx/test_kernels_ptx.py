@@ -215,14 +215,14 @@ def exempt(name):
     return {fault for case, fault in EXEMPT if case == name}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", MATRIX)
 def test_a_kernel_has_the_instructions_that_it_promises(name):
     """Exemptions too are exact: one that is no longer needed goes."""
     assert lacking(name, NEW) == exempt(name)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", OLDER)
 def test_an_older_processor_has_them_too(name):
     assert lacking(name, OLD) == exempt(name)
@@ -304,6 +304,7 @@ ONE_SWEEP = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ONE_SWEEP)
 def test_statistics_of_one_sweep_spill_no_registers(name):
     """All loads of a step are in flight at once: four vectors, or four elements where rows begin anywhere."""

@@ -101,7 +101,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_stay_in_registers_and_in_their_type(name):
     kernel, ptx = KERNELS[name], ptx_of(name)
@@ -112,7 +112,7 @@ def test_sums_stay_in_registers_and_in_their_type(name):
     assert "call" not in re.sub(r"//.*", "", ptx)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_assembler_finds_enough_registers(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
@@ -127,7 +127,7 @@ def test_the_assembler_finds_enough_registers(name):
     assert registers * kernel.threads * kernel.blocks <= REGISTERS
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", TILES)
 def test_tiles(name):
     """Each step of a tile: two groups of four values from shared memory, and an fma for each pair of values."""

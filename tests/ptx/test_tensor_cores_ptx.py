@@ -54,7 +54,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WGMMA)
 def test_wgmma(name):
     """A tile of 128 bytes along k in four steps; nothing is copied or added up by threads."""
@@ -75,7 +75,7 @@ def test_wgmma(name):
     assert not re.search(r"(div|rem)\.[su]64", ptx), "a division of 64 bits is a call, and then no wgmma runs ahead"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WGMMA)
 def test_linked_wgmma_keeps_its_registers_and_stays_asynchronous(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
@@ -117,6 +117,7 @@ def test_mma(name, cc):
     assert ".local" not in ptx
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MMA)
 def test_mma_finds_enough_registers(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')

@@ -164,6 +164,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MEASURED)
 def test_estimates_are_right_within_a_factor_of_two(name):
     make, count = MEASURED[name], 3

@@ -94,6 +94,7 @@ $(BIN)/python:
 
 $(INSTALLED): $(REQUIREMENTS) pyproject.toml setup.py | $(BIN)/python
 	@echo "Installing the versions of $(REQUIREMENTS) into $(VENV) (650 MB and a minute, the first time)"
-	@$(PIP) install --quiet --requirement $(REQUIREMENTS)
+	@$(PIP) install --quiet --no-compile --requirement $(REQUIREMENTS)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib || true # pip would compile in one process; some files are templates
 	@touch $@

@@ -282,6 +282,7 @@ def test_sessions_are_independent(page):
         assert facts(without_exception(two.run())) == home
 
 
+@pytest.mark.sampled(3)
 @each_page
 def test_memory_does_not_grow_with_use(page):
     """Caches are bounded, so repeating a round of choices allocates no more memory."""

@@ -16,6 +16,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # Each process of the tests compiles alone: workers of all of them would take each other's processors.
 os.environ.setdefault("MINIFUSE_COMPILE_WORKERS", "0")
 
+BACKENDS = ("python", "parallel", "cuda")  # ids of parameters: a test keeps each other value on each of them
+
 settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
 settings.register_profile("sample", settings.get_profile("ci"), max_examples=12)
 settings.register_profile("thorough", max_examples=2000, deadline=None)
@@ -62,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A test marked `sampled(n)` keeps one case of n, and `sampled(n, each="name")` one of n for each value of the parameter
     `name`. Of these, and of all cases of a test without the marker, a test with several parameters keeps as many as contain
-    each value of each parameter once. Such a test is marked `sampled` here. `sampled(1)` keeps all combinations.
+    each value of each parameter once, and on each backend. Such a test is marked `sampled` here. `sampled(1)` keeps all.
     """
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
@@ -94,11 +96,16 @@ def draw_cases(cases: list[pytest.Item], marker: pytest.Mark, chance: random.Ran
 
 
 def cover_values(cases: list[pytest.Item], chance: random.Random) -> list[pytest.Item]:
-    """Choose few cases that contain each value of each parameter. The next one contains the most values that are missing."""
-    values = {case: {*enumerate(parameter_ids(case))} for case in cases}
-    if max(map(len, values.values())) < 2:
+    """Choose few cases that contain each value of each parameter, and each with each backend.
+
+    The next one contains the most values that are missing.
+    """
+    if max(len(parameter_ids(case)) for case in cases) < 2:
         return cases
-    missing, kept = set[tuple[int, str]]().union(*values.values()), []
+    values = {case: set[object](enumerate(parameter_ids(case))) for case in cases}
+    for case, found in values.items():
+        found |= {(x, name) for name in parameter_ids(case) if name in BACKENDS for x in found}
+    missing, kept = set[object]().union(*values.values()), []
     order = chance.sample(cases, len(cases))
     while missing:
         kept.append(max(order, key=lambda case: len(values[case] & missing)))

@@ -62,6 +62,13 @@ def test_of_several_parameters_each_value_is_left_once():
     assert sampled(product())[0] == left
 
 
+def test_each_value_is_left_on_each_backend():
+    items = [Item(f"a.py::test_x[{a}-{b}-{c}]") for a in "abcdef" for b in ("python", "cuda") for c in "01"]
+    left, _ = sampled(items)
+    assert len({name.rpartition("-")[0] for name in left}) == 12
+    assert len(left) < len(items)
+
+
 def test_a_product_is_marked_so_that_all_of_it_runs_in_make_thorough():
     for is_asked in (False, True):
         cases, others = product(), [Item(f"a.py::test_y[{k}]") for k in range(3)]

@@ -20,7 +20,7 @@ BUSY_THREADS = PROCESSORS * 2048  # threads that fill the GPU
 MAX_ROW_BYTES = 128  # bytes of a row that a thread keeps in registers
 MAX_ROW_ELEMENTS = 16  # elements of a row, or vectors, that a thread keeps in registers
 MAX_LONG_ROW_THREADS = 1024
-MAX_COLUMN_THREADS = 512  # of a block that keeps columns in registers: two blocks run while one waits for its loads
+MAX_COLUMN_THREADS = 512  # of a block that keeps columns in registers: another one runs while it waits for its loads
 MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread computes one vector only
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
@@ -290,11 +290,13 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
     kept = facts.kept_bytes()
     if kept and len(facts.long) == 1 and length <= 4096 * 4 // kept and facts.rows >= WARP * PROCESSORS:
         registers_most = max(MAX_ROW_BYTES // kept, 1)
-        x = WARP
+        x, most = WARP, MAX_COLUMN_THREADS
         share = power_of_two(ceil_div(length, registers_most))
-        while share * x > MAX_COLUMN_THREADS and x > 8:
+        if share * SECTOR > most:
+            most = MAX_LONG_ROW_THREADS
+        while share * x > most and x > SECTOR:
             x //= 2
-        share = min(share, MAX_COLUMN_THREADS // x)
+        share = min(share, most // x)
         registers = ceil_div(length, share)
         if registers <= registers_most:
             tiles[lanes], tiles[main] = Tile(threads=min(x, power_of_two(n))), Tile(share, registers)

@@ -34,16 +34,18 @@ EXCLUDED = {
     "quantized tensors": r"quantize|^q_|qscheme|int_repr",
     "complex numbers": r"complex|conj|^(real|imag|angle|polar|adjoint|H|mH|isreal|cfloat|cdouble|chalf)$|resolve_|"
     r"^is_neg$|view_as_real|stft",
-    "devices and their streams": r"cuda|xpu|ipu|mps|mtia|xla|meta$|^get_device|DataParallel|SyncBatchNorm|scaled_|grouped_mm|"
-    r"Accelerator|record_stream|default_device|memory_format|flush_denormal",
+    "devices and their streams": r"cuda|xpu|ipu|mps|mtia|xla|meta$|^get_device|DataParallel|SyncBatchNorm|scaled_|"
+    r"grouped_mm|Accelerator|record_stream|default_device|memory_format|flush_denormal",
     "memory of a tensor": r"storage|data_ptr|^set_$|resize|pin_memory|is_pinned|share|mkldnn|as_subclass|dlpack|from_file|"
     r"Uninitialized|module_load|dim_order|empty_(permuted|strided)|(?<!index)_copy$|padded_tensor|is_set_to",
     "compilation and export": r"^parse_|import_ir|_type_(comment|list)|^(fork|wait|while_loop|cond|typename)$|sym_|"
     r"^unsafe_|cxx11|^fuse_|skip_init",
-    "settings of the process": r"threads?(_|$)|rng_state|determinis|warn_always|seed$|^(get|set)_(default|float32|printoptions)|"
-    r"anomaly|_enabled$|multithreading|is_inference|thread_safe|hash_tensor|kineto|enforce_",
-    "base classes, helpers and old names": r"^(Optimizer|LRScheduler|RNNBase|RNNCellBase|Container|CrossMapLRN2d|NLLLoss2d)$|"
-    r"factory_kwargs|boolean_dispatch|tensor_like|torch_function|Options$|Type$|swap_in_|_backward$|_with_indices$|^native_",
+    "settings of the process": r"threads?(_|$)|rng_state|determinis|warn_always|seed$|"
+    r"^(get|set)_(default|float32|printoptions)|anomaly|_enabled$|multithreading|is_inference|thread_safe|hash_tensor|kineto|"
+    r"enforce_",
+    "base classes, helpers and old names": r"^(Optimizer|LRScheduler|RNNBase|RNNCellBase|Container|CrossMapLRN2d|"
+    r"NLLLoss2d)$|factory_kwargs|boolean_dispatch|tensor_like|torch_function|Options$|Type$|swap_in_|_backward$|"
+    r"_with_indices$|^native_",
 }
 KEPT = {"manual_seed", "set_grad_enabled", "get_default_dtype", "scaled_dot_product_attention"}
 

@@ -13,7 +13,20 @@ import pytest
 from tests.sources import ROOT, modules
 
 TESTS = ROOT / "tests"
-BEHAVIOR = ("app", "benchmarks", "browser", "course", "docs", "equivalence", "fuse", "nn", "simt", "thorough", "training")
+BEHAVIOR = (
+    "app",
+    "benchmarks",
+    "browser",
+    "course",
+    "docs",
+    "equivalence",
+    "fuse",
+    "like_pytorch",
+    "nn",
+    "simt",
+    "thorough",
+    "training",
+)
 
 # What tests of behavior may import besides the public names of `minifuse`. Prefer a public name to a new line.
 FACES = (

@@ -40,9 +40,10 @@ class Stranger(Backend):
 
     def reduce(self, op, a, out, dims):
         """out[i] = the fold of a[i] along dims."""
-        fold = getattr(np, NAMES.get(op.name, op.name))
+        start = identity_for(op, BY_NUMPY[a.data.dtype])
+        name = getattr(op, "name", "")
+        fold = getattr(np, NAMES.get(name, name), None) or np.frompyfunc(op, 2, 1, identity=start)
         with np.errstate(all="ignore"):
-            start = identity_for(op, BY_NUMPY[a.data.dtype])
             out.array()[...] = fold.reduce(a.array(), axis=tuple(dims), keepdims=True, initial=start)
 
     def matmul(self, a, b, out):

@@ -51,6 +51,11 @@ def layer(x, w, bias, index):
     return (h.softmax(1) * h[:, 1:2]).index_select(0, index)
 
 
+def test_a_monoid_that_is_no_operator_reduces():
+    norm = mf.reduction(map=abs, combine=lambda a, b: mf.sqrt(a * a + b * b), identity=0.0)
+    assert norm(mf.tensor([[3.0, -4.0], [0.0, -2.0]], backend="stranger"), dim=1).tolist() == [5.0, 2.0]
+
+
 def test_a_fused_function_and_its_gradients_agree_with_the_python_backend():
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape) for shape in ((5, 4), (4, 6), (6,))]

@@ -193,13 +193,10 @@ class Reduce(Function):
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
     def vjp(self, g: "Array", y: "Array", *inputs: "Array") -> Gradients:
-        """Apply the reduce VJP of the operator, which may reduce along the same dims. Raise GradientError if it has none."""
+        """Apply the reduce VJP of the operator, which may reduce along the same dims."""
         shape, vjp = inputs[0].shape, self.operator.reduce_vjp
-        if vjp is None:
-            advice = "write reduce_vjp in its entry, pass x.detach(), or call it in mf.no_grad()"
-            raise GradientError(f"{self.operator.name}: this reduction has no gradient; {advice}")
         reduce = lambda operator, *values: Reduce(operator, self.dims)(*values).expand(*shape)  # noqa: E731
-        gradients = vjp(g.expand(*shape), y.expand(*shape), *inputs, reduce)
+        gradients = vjp(g.expand(*shape), y.expand(*shape), *inputs, reduce) if vjp else (None,) * len(inputs)
         return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .held_out.activations import erf
-from .held_out.convolutions import correlate
+from .held_out.convolutions import correlate, exact_depthwise
+from .held_out.distances import exact_gravity
 from .held_out.program import Program, softmax
 
 Inputs = Callable[..., Sequence[Any]]
@@ -32,14 +33,6 @@ def forces(m: Any, p: Any) -> Any:
     return (d / (r * m.sqrt(r))).sum(1)
 
 
-def exact_forces(p: Any) -> Any:
-    parts = []
-    for k in range(0, len(p), BLOCK):
-        d = p[None] - p[k : k + BLOCK, None]
-        parts.append((d / ((d * d).sum(2, keepdims=True) + 1e-2) ** 1.5).sum(1))
-    return np.concatenate(parts)
-
-
 def exact_max_pool(x: Any) -> Any:
     n, c, h, w = x.shape
     return x.reshape(n, c, h // 2, 2, w // 2, 2).max((3, 5))
@@ -47,12 +40,6 @@ def exact_max_pool(x: Any) -> Any:
 
 def exact_windows(x: Any) -> Any:
     return np.max([x[:, k : x.shape[1] - 6 + k] for k in range(7)], 0)
-
-
-def exact_depthwise(x: Any, weight: Any) -> Any:
-    h, w = x.shape[2:]
-    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    return sum(padded[:, :, i : i + h, j : j + w] * weight[:, 0, i, j][:, None, None] for i, j in np.ndindex(3, 3))
 
 
 def exact_convolution(x: Any, weight: Any) -> Any:
@@ -123,7 +110,7 @@ PROGRAMS: tuple[Program, ...] = (
         "forces between n bodies",
         "a reduction over three coordinates inside one over all bodies",
         forces,
-        exact_forces,
+        lambda p: exact_gravity(p, 1.0),
         lambda draw, n: [draw.normal(n, 3)],
         gpu=(4096,),
         cpu=(1024,),

@@ -35,12 +35,12 @@ class Line(NamedTuple):
 
     @property
     def is_random(self) -> bool:
-        """Whether only dtype and shape of the answer are compared."""
+        """Return whether only dtype and shape of the answer are compared."""
         return self.code.endswith("# shape")
 
 
 class Outcome(NamedTuple):
-    """What a line did with another library: one of OUTCOMES, and the difference or the error."""
+    """The outcome of a line with another library: one of OUTCOMES, and the difference or the error."""
 
     kind: str
     detail: str = ""

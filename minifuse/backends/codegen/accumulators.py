@@ -40,7 +40,7 @@ class AccumulatorPrinter(ExpressionPrinter):
 
     @cached_property
     def is_pure(self) -> bool:
-        """Whether the kernel has no effects, and reads no output."""
+        """Return whether the kernel has no effects, and reads no output."""
         return not (self.kernel.effects or self.kernel.find_all(ReadOutput))
 
     def shifted(self, name: str, starts: Mapping[int, str]) -> str:

@@ -21,6 +21,7 @@ MAX_SMALL_AXIS = 4
 MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
 MAX_CHEAP_COST = 8  # additions, above which a value is computed once for several elements
 MIN_DEAR_WORK = 64  # additions, from which a thread computes several points that share this work
+MIN_SHARED_SIZE = 4  # points along the axis on which this work does not depend
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
 
 
@@ -147,22 +148,26 @@ class Facts:
         threads = 1536 if not is_kept else 2048 if kept <= 12 else 1024
         return max(threads // schedule.threads, 1)
 
+    def shared_operations(self, a: int) -> list[Op]:
+        """Return the operations whose results are the same for all points along an axis, but not for all points."""
+        axes = self.nest.axes_of
+        return [e for e in self.nest.kernel.order if isinstance(e, Op) and axes[e] and a not in axes[e]]
+
     def has_dear_row_values(self, lanes: int) -> bool:
         """Return whether a value that costs more than a few additions is the same for all lanes."""
-        axes = self.nest.axes_of
-        found = [e for e in self.nest.kernel.order if isinstance(e, Op) and axes[e] and lanes not in axes[e]]
-        return cost_of(found) > MAX_CHEAP_COST
+        return cost_of(self.shared_operations(lanes)) > MAX_CHEAP_COST
 
     def axis_of_dear_work(self, lanes: int) -> int | None:
         """Return the axis along which most work is the same for all points; None if it is less than MIN_DEAR_WORK.
 
         Examples are tests and divisions of indices: a thread computes them once for several points along the axis.
         """
-        axes, work = self.nest.axes_of, {a: 0 for a in self.free if a != lanes and self.sizes[a] >= WARP // 8}
-        for e in self.nest.kernel.order:
-            if isinstance(e, Op) and axes[e]:
-                cost = cost_of([e]) * prod(self.sizes[a] for a in axes[e] & {*self.short})
-                work |= {a: work[a] + cost for a in work if a not in axes[e]}
+        axes, short = self.nest.axes_of, {*self.short}
+        work = {
+            a: sum(cost_of([e]) * prod(self.sizes[b] for b in axes[e] & short) for e in self.shared_operations(a))
+            for a in self.free
+            if a != lanes and self.sizes[a] >= MIN_SHARED_SIZE
+        }
         axis = max(work, key=lambda a: (work[a], self.sizes[a]), default=None)
         return axis if axis is not None and work[axis] >= MIN_DEAR_WORK else None
 

@@ -47,12 +47,16 @@ def separable(m: Any, x: Any, depthwise: Any, pointwise: Any) -> Any:
     return conv(conv(x, depthwise, padding=1, groups=x.shape[1]), pointwise)
 
 
-def exact_separable(x: Any, depthwise: Any, pointwise: Any) -> Any:
+def exact_depthwise(x: Any, weight: Any) -> Any:
     h, w = x.shape[2:]
     x, y = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), 0
     for i, j in np.ndindex(3, 3):
-        y = y + x[:, :, i : i + h, j : j + w] * depthwise[:, 0, i, j][:, None, None]
-    return np.einsum("nchw,oc->nohw", y, pointwise[:, :, 0, 0], optimize=True)
+        y = y + x[:, :, i : i + h, j : j + w] * weight[:, 0, i, j][:, None, None]
+    return y
+
+
+def exact_separable(x: Any, depthwise: Any, pointwise: Any) -> Any:
+    return np.einsum("nchw,oc->nohw", exact_depthwise(x, depthwise), pointwise[:, :, 0, 0], optimize=True)
 
 
 def max_pool_3d(m: Any, x: Any) -> Any:

@@ -11,8 +11,10 @@ Names follow PyTorch. `docs/guide/floors.md` describes an order in which to read
 """
 
 from importlib import import_module as _import_module
+from typing import Any as _Any
 
 from . import data, nn, optim, testing
+from . import functions as _functions
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
 from .core import operators as _operators
 from .core.dispatch import no_grad
@@ -77,16 +79,19 @@ from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 
+_LAZY_PACKAGES = ("simt",)
 
-def __getattr__(name: str) -> object:
-    """Import `mf.simt` when it is first used: it needs greenlet, an optional dependency."""
-    if name == "simt":
-        return _import_module("minifuse.simt")
-    raise AttributeError(f"module 'minifuse' has no attribute {name!r}")
+
+def __getattr__(name: str) -> _Any:
+    """Import the library of functions, and `mf.simt`, which needs greenlet, when they are first used."""
+    if name in _LAZY_PACKAGES:
+        return _import_module(f"minifuse.{name}")
+    globals()[name] = entry = _functions.find_function(name)
+    return entry
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_functions.load()})
 
 
 __all__ = [

@@ -29,6 +29,7 @@ FLOORS = (
     ("inspect.*",),
     ("jit.*",),
     ("custom_kernels.*",),
+    ("functions.*",),
     ("nn.*", "optim.*", "data.*", "testing.*"),
     ("training.*", "recipes.*", "course.*", "cli.*", "minifuse", "__main__"),
 )

@@ -1,0 +1,78 @@
+"""The library of functions: joining, indexing, sorting, linear algebra and the many names that PyTorch users expect.
+
+All are entries of one table (`table.py`), most of them compositions of operators, views and reductions. The modules are
+imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so they cost nothing until then.
+
+    elementwise    functions of each element: add, clamp, logit, xlogy, ...
+    methods        the methods of arrays as functions: mf.sum(x, dim=1) is x.sum(dim=1)
+    missing        what to write in place of a name that minifuse lacks
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from ..core.errors import ShapeError
+from ..ir.array_methods import Array
+
+MODULES = ("methods", "elementwise")
+
+
+def load() -> dict[str, Callable[..., Any]]:
+    """Import all modules of the library, and return the table."""
+    for name in MODULES:
+        import_module(f"{__name__}.{name}")
+    functions: dict[str, Callable[..., Any]] = import_module(f"{__name__}.table").FUNCTIONS
+    return functions
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Return the function `mf.name`. Raise AttributeError with what to write instead, if there is none."""
+    if not name.startswith("_") and (entry := load().get(name)) is not None:
+        return entry
+    raise missing_error("module 'minifuse'", name, "mf.")
+
+
+def find_method(array: Array, name: str) -> Any:
+    """Return the method `x.name`, or the twin in place of a method, `x.name_`: Python calls this for unknown attributes.
+
+    Raises
+    ------
+    AttributeError
+        There is none. The message names what to write instead, where it is known.
+    """
+    if name.startswith("_") or type(array).__dict__.get(name) is not None:  # a protocol, or a slot that is not set
+        raise AttributeError(f"{type(array).__name__!r} object has no attribute {name!r}")
+    load()
+    recipes = import_module(f"{__name__}.missing").RECIPES
+    if not hasattr(Array, name) and name.endswith("_") and name not in recipes and hasattr(Array, name[:-1]):
+        setattr(Array, name, in_place(name[:-1]))
+    method = getattr(Array, name, None)
+    if method is None:
+        raise missing_error(f"{type(array).__name__!r} object", name, "x.")
+    return method.__get__(array) if hasattr(method, "__get__") else method
+
+
+def in_place(name: str) -> Callable[..., Array]:
+    """Return the twin of a method that stores the result in the array itself, and returns the array."""
+
+    def twin(self: Array, *inputs: Any, **named: Any) -> Array:
+        y = getattr(self, name)(*inputs, **named)
+        if y.shape != self.shape:
+            raise ShapeError(
+                f"{name}_: the result has shape {y.shape}, which does not fit into {self.shape}; write x = x.{name}(...)"
+            )
+        self.copy_(y)
+        return self
+
+    twin.__name__, twin.__doc__ = f"{name}_", f"Store the result of `x.{name}(...)` in the memory of x, and return x."
+    return twin
+
+
+def missing_error(owner: str, name: str, prefix: str) -> AttributeError:
+    """Return the error for a name that does not exist, with what to write instead."""
+    advice = import_module(f"{__name__}.missing").advice(name, prefix)
+    return AttributeError(f"{owner} has no attribute {name!r}{advice}", name=name)
+
+
+Array.__getattr__ = find_method  # type: ignore[method-assign,assignment]

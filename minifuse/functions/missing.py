@@ -1,0 +1,25 @@
+"""What to write in place of the names of PyTorch and NumPy that minifuse lacks. A test tries each of PyTorch's names."""
+
+from difflib import get_close_matches
+
+from ..ir.array_methods import Array
+from .table import FUNCTIONS
+
+METADATA = "a tensor keeps its shape; write x = x.{name}(...)"
+RECIPES = {  # name -> what to write instead
+    "half": "minifuse has no float16; write x.to(mf.float32)",
+    "bfloat16": "minifuse has no bfloat16; write x.to(mf.float32), and mf.use_float32_matmul_precision for fast products",
+    **{
+        f"{name}_": METADATA.format(name=name)
+        for name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze", "as_strided", "resize")
+    },
+}
+
+
+def advice(name: str, prefix: str) -> str:
+    """Return the end of an error message: the recipe for a name, or names that are spelled like it, or nothing."""
+    if name in RECIPES:
+        return f"; {RECIPES[name]}"
+    names = FUNCTIONS if prefix == "mf." else [n for n in dir(Array) if not n.startswith("_")]
+    close = get_close_matches(name, names, 2, 0.75)
+    return f"; did you mean {' or '.join(prefix + n for n in close)}?" if close else ""

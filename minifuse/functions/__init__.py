@@ -55,17 +55,21 @@ def find_method(array: Array, name: str) -> Any:
 
 def in_place(name: str) -> Callable[..., Array]:
     """Return the twin of a method that stores the result in the array itself, and returns the array."""
+    return in_place_function(lambda x, *inputs, **named: getattr(x, name)(*inputs, **named), f"{name}_")
 
-    def twin(self: Array, *inputs: Any, **named: Any) -> Array:
-        y = getattr(self, name)(*inputs, **named)
-        if y.shape != self.shape:
+
+def in_place_function(function: Callable[..., Array], name: str) -> Callable[..., Array]:
+    """Return the twin of a function that stores the result in its first argument, and returns that."""
+
+    def twin(x: Any, *inputs: Any, **named: Any) -> Any:
+        y = function(x, *inputs, **named)
+        if y.shape != x.shape:
             raise ShapeError(
-                f"{name}_: the result has shape {y.shape}, which does not fit into {self.shape}; write x = x.{name}(...)"
+                f"{name}: the result has shape {y.shape}, which does not fit into {x.shape}; write x = {name[:-1]}(x)"
             )
-        self.copy_(y)
-        return self
+        return x.copy_(y)
 
-    twin.__name__, twin.__doc__ = f"{name}_", f"Store the result of `x.{name}(...)` in the memory of x, and return x."
+    twin.__name__, twin.__doc__ = name, f"Store the result of `{name[:-1]}` in the memory of x, and return x."
     return twin
 
 

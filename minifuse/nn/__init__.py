@@ -19,8 +19,11 @@ The names by topic. Each layer without parameters is also available as a functio
 This package depends on tensors only, not on optimizers or data.
 """
 
+from typing import Any as _Any
+
 from ..core.operators import relu, sigmoid, tanh
 from . import functional, init
+from . import lazy as _lazy
 from .activations import (
     ELU,
     GELU,
@@ -72,6 +75,17 @@ from .pooling import (
 )
 from .regression import HuberLoss, L1Loss, MSELoss, SmoothL1Loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .summary import summary
+
+
+def __getattr__(name: str) -> _Any:
+    """Import a layer or a function when it is first used."""
+    globals()[name] = entry = _lazy.find(name, "mf.nn")
+    return entry
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_lazy.exported()})
+
 
 __all__ = [
     "ELU",

@@ -5,7 +5,10 @@
 This module exports every function of `mf.nn` and nothing else, which a test checks. It defines none itself.
 """
 
+from typing import Any as _Any
+
 from ..core.operators import relu, sigmoid, tanh
+from . import lazy as _lazy
 from .activations import elu, gelu, leaky_relu, log_softmax, silu, softmax, softplus
 from .attention import scaled_dot_product_attention
 from .convolution import conv1d, conv2d
@@ -16,6 +19,19 @@ from .losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 from .normalization import batch_norm, layer_norm
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+
+
+def __getattr__(name: str) -> _Any:
+    """Import a function when it is first used."""
+    if not name.islower():
+        raise AttributeError(f"module 'mf.nn.functional' has no attribute {name!r}; layers are in mf.nn", name=name)
+    globals()[name] = entry = _lazy.find(name, "mf.nn.functional")
+    return entry
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *filter(str.islower, _lazy.exported())})
+
 
 __all__ = [
     "adaptive_avg_pool1d",

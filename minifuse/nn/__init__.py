@@ -79,7 +79,7 @@ from .summary import summary
 
 def __getattr__(name: str) -> _Any:
     """Import a layer or a function when it is first used."""
-    globals()[name] = entry = _lazy.find(name, "mf.nn")
+    globals()[name] = entry = _lazy.find(name, "mf.nn", globals())
     return entry
 
 

@@ -25,7 +25,7 @@ def __getattr__(name: str) -> _Any:
     """Import a function when it is first used."""
     if not name.islower():
         raise AttributeError(f"module 'mf.nn.functional' has no attribute {name!r}; layers are in mf.nn", name=name)
-    globals()[name] = entry = _lazy.find(name, "mf.nn.functional")
+    globals()[name] = entry = _lazy.find(name, "mf.nn.functional", globals())
     return entry
 
 

@@ -8,15 +8,18 @@ from ..functions import in_place_function, missing_error
 MODULES: tuple[str, ...] = ()  # of this package; each lists its names in `__all__`
 
 
-def find(name: str, owner: str) -> Any:
-    """Return a class or function of MODULES, or the twin in place of a function, `F.relu_`. Else raise AttributeError."""
+def find(name: str, owner: str, present: dict[str, Any]) -> Any:
+    """Return a class or function of MODULES, or the twin in place of a function, `F.relu_`. Else raise AttributeError.
+
+    `present` has the names that the owner, a module, has already.
+    """
     if not name.startswith("_"):
-        package = import_module("minifuse.nn")
         for module in (import_module(f"minifuse.nn.{m}") for m in MODULES):
             if name in module.__all__:
                 return getattr(module, name)
-        if name.endswith("_") and name[:1].islower() and callable(function := getattr(package, name[:-1], None)):
-            return in_place_function(function, name)
+        if name.endswith("_") and name.islower():
+            base = name[:-1]
+            return in_place_function(present.get(base) or find(base, owner, present), name)
     raise missing_error(f"module {owner!r}", name, f"{owner}.")
 
 

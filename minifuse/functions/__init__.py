@@ -4,7 +4,12 @@ All are entries of one table (`table.py`), most of them compositions of operator
 imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so they cost nothing until then.
 
     elementwise    functions of each element: add, clamp, logit, xlogy, ...
+    joining        cat, stack, split, chunk, repeat, tile, roll, meshgrid, ...
+    shaping        views, diagonals, triangles: movedim, narrow, diagonal, tril, ...
     methods        the methods of arrays as functions: mf.sum(x, dim=1) is x.sum(dim=1)
+    products       matmuls with other names, einsum, tensordot, kron, outer, ...
+    statistics     amax, norm, nansum, std_mean, cov, trapezoid, ...
+    numpy_names    NumPy's names of these functions: np.concatenate, np.einsum, np.roll, ...
     missing        what to write in place of a name that minifuse lacks
 """
 
@@ -14,8 +19,9 @@ from typing import Any
 
 from ..core.errors import ShapeError
 from ..ir.array_methods import Array
+from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = ("methods", "elementwise")
+MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "numpy_names")
 
 
 def load() -> dict[str, Callable[..., Any]]:
@@ -79,4 +85,5 @@ def missing_error(owner: str, name: str, prefix: str) -> AttributeError:
     return AttributeError(f"{owner} has no attribute {name!r}{advice}", name=name)
 
 
+MORE_ENTRIES.append(load)
 Array.__getattr__ = find_method  # type: ignore[method-assign,assignment]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MODULES = ("elementwise", "methods")
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics")
 
 
 class Case(NamedTuple):

@@ -20,7 +20,7 @@ from ...core.indexing import Dims
 from ...core.traceable import Traceable
 from ..array_functions import BoundFunction
 from .reductions import REDUCTIONS
-from .table import FUNCTIONS, UFUNCS, NumpyFunction, Operand, as_operand, dtype_from_numpy, is_array
+from .table import UFUNCS, NumpyFunction, Operand, as_operand, dtype_from_numpy, find_entry, is_array
 
 if TYPE_CHECKING:
     from ..array_methods import Array
@@ -36,7 +36,7 @@ NEUTRAL_VALUES: dict[str, tuple[bool | str, ...]] = {  # parameter -> values tha
     "where": (True,), "order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True, False), "copy": (True,),
     "device": ("cpu",), "returned": (False,),
 }  # fmt: skip
-NO_CONCATENATION = "minifuse does not concatenate arrays; store the parts in x[...] of an existing array"
+JOIN_FIRST = "join them before, with np.concatenate"
 PARAMETER_ADVICE = {  # unsupported parameter -> what to write instead
     "out": "pass a tensor, or write y[...] = {name}(...)",
     "where": "pass np.where(mask, x, 0) instead of x; replace 0 by the neutral element of the function",
@@ -46,19 +46,16 @@ PARAMETER_ADVICE = {  # unsupported parameter -> what to write instead
     "weights": "write np.sum(x * w) / np.sum(w)",
     "mean": "leave it out: the mean is computed in the same kernel, at no extra cost",
     "copy": "the result is always a copy; write x[...] = {name}(x)",
-    "prepend": NO_CONCATENATION,
-    "append": NO_CONCATENATION,
+    "prepend": JOIN_FIRST,
+    "append": JOIN_FIRST,
     "axes": "permute the dims",
 }
 NO_RUNNING_SUM = "minifuse has no running sums; write x @ np.triu(np.ones((n, n), x.dtype.numpy)), which costs n * n"
 NO_DYNAMIC_SHAPE = "the shape of the result would depend on values; use np.where(condition, a, b)"
 ALTERNATIVES = {  # NumPy function -> what to write in a traced function
-    **dict.fromkeys(
-        ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "block", "append"), NO_CONCATENATION
-    ),
+    "block": "join the rows with np.concatenate, then the result",
     **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "add.accumulate"), NO_RUNNING_SUM),
     **dict.fromkeys(("nonzero", "where", "argwhere", "flatnonzero", "extract", "compress", "unique"), NO_DYNAMIC_SHAPE),
-    "einsum": "write it with np.transpose, np.matmul and np.sum",
 }
 ARRAYS = (Traceable, np.ndarray)
 DEFAULT_ALTERNATIVE = "use the functions in docs/guide/numpy.md, or call it outside and pass the result as an argument"
@@ -135,7 +132,7 @@ def on_function(function: NumpyFunction, types: Iterable[type], args: Sequence[o
     for t in types:
         if not issubclass(t, ARRAYS):
             return NotImplemented  # the type of another library, which may implement the function
-    entry = FUNCTIONS.get(function)
+    entry = find_entry(function)
     if entry is not None:
         names, supported, is_sequence = parameters_of(function, entry)
         arguments = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named

@@ -1,0 +1,106 @@
+"""NumPy's names of the functions of this library, with NumPy's parameters."""
+
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ShapeError
+from ..core.traceable import Traceable
+from ..ir.array_methods import Array
+from ..ir.numpy_api.table import as_operand, define, implements
+from .joining import cat, column_stack, dstack, hstack, meshgrid, repeat_interleave, roll, rot90, stack, tile, vstack
+from .products import einsum, kron
+from .shaping import diag, diag_embed, diagonal, gradient, vander
+from .statistics import corrcoef, cov, trapezoid
+
+
+@implements(np.concatenate)
+def concatenate(arrays: Any, axis: int | None = 0) -> Array:
+    """Join arrays along a dim; with axis=None, the elements of all."""
+    return cat([x.reshape(-1) for x in map(as_array, arrays)], 0) if axis is None else cat(arrays, axis)
+
+
+def as_array(x: Any) -> Any:
+    """Convert lists and numbers to NumPy arrays."""
+    return x if isinstance(x, Traceable) else np.asarray(x)
+
+
+define(np.stack, lambda arrays, axis=0: stack(arrays, axis), "Join arrays of one shape along a new dim.")
+define(np.vstack, lambda tup: vstack(tup), "Join arrays along dim 0. A vector is one row.")
+define(np.hstack, lambda tup: hstack(tup), "Join arrays along dim 1, vectors along dim 0.")
+define(np.dstack, lambda tup: dstack(tup), "Join arrays along dim 2.")
+define(np.column_stack, lambda tup: column_stack(tup), "Join arrays along dim 1. A vector is one column.")
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """Join two arrays along a dim; by default, their elements."""
+    return concatenate((arr, as_array(values)), axis)
+
+
+@implements(np.tile)
+def tile_(A: Array, reps: Any) -> Array:  # noqa: N803  # NumPy's name
+    """Repeat the array along each dim."""
+    return tile(A, reps)
+
+
+define(
+    np.repeat,
+    lambda a, repeats, axis=None: repeat_interleave(a, as_operand(repeats), axis),
+    "Repeat each element along a dim, or of the flattened array.",
+)
+define(np.roll, lambda a, shift, axis=None: roll(a, shift, axis), "Move the elements along dims, around the end.")
+define(np.rot90, lambda m, k=1, axes=(0, 1): rot90(m, k, axes), "Rotate by quarter turns, as a view.")
+
+
+@implements(np.meshgrid)
+def meshgrid_(xi: Any, indexing: str = "xy", sparse: bool = False) -> Any:
+    """Expand vectors to the grid that they span."""
+    if sparse:
+        return NotImplemented
+    return meshgrid(*[x.reshape(-1) for x in xi], indexing=indexing)
+
+
+define(np.kron, lambda a, b: kron(a, b), "Return the Kronecker product.")
+define(np.diag, lambda v, k=0: diag(v, k), "Return a diagonal, or a matrix with a vector on a diagonal.")
+define(np.diagflat, lambda v, k=0: diag_embed(v.reshape(v.size), k), "Return a matrix with all elements on a diagonal.")
+define(np.diagonal, lambda a, offset=0, axis1=0, axis2=1: diagonal(a, offset, axis1, axis2), "Return diagonals, as a view.")
+
+
+@implements(np.trace)
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Sum a diagonal."""
+    return diagonal(a, offset, axis1, axis2).sum(-1)
+
+
+@implements(np.vander)
+def vander_(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803  # NumPy's name
+    """Return the powers of the elements of a vector, a row each."""
+    return vander(x, N, increasing)
+
+
+@implements(np.gradient)
+def gradient_(f: Array, varargs: Any = 1, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return central differences along each dim."""
+    if np.ndim(varargs):
+        return NotImplemented  # NumPy computes it for unequal distances
+    parts = gradient(f, varargs, axis, edge_order)
+    return parts[0] if len(parts) == 1 else parts
+
+
+define(np.trapezoid, lambda y, x=None, dx=1.0, axis=-1: trapezoid(y, x, dx, axis), "Integrate by the trapezoidal rule.")
+define(np.corrcoef, lambda x: corrcoef(x), "Return the correlations of variables, a row each.")
+define(
+    np.cov,
+    lambda m, ddof=None, bias=False: cov(m, int(not bias) if ddof is None else ddof),
+    "Return the covariances of variables, a row each.",
+)
+
+
+@implements(np.einsum)
+def einsum_(operands: Any) -> Array:
+    """Sum products of elements by Einstein's notation."""
+    equation, *arrays = operands
+    if not isinstance(equation, str):
+        raise ShapeError('np.einsum: got arrays with lists of labels; write them as text: np.einsum("ij,jk", a, b)')
+    return einsum(equation, *[as_array(x) for x in arrays])

@@ -62,17 +62,13 @@ from .tensors.creation import (
     from_dlpack,
     from_numpy,
     full,
-    get_rng_state,
-    manual_seed,
     ones,
     ones_like,
-    rand,
-    randn,
-    set_rng_state,
     tensor,
     zeros,
     zeros_like,
 )
+from .tensors.random import get_rng_state, manual_seed, rand, randn, set_rng_state
 from .tensors.serialization import load, load_metadata, load_state, save, save_state
 from .tensors.tensor import Tensor
 from .tensors.transforms import grad, source

@@ -64,11 +64,16 @@ def has_cuda() -> bool:
     return any(find_spec(module) is not None for module in ("numba_cuda", "greenlet"))
 
 
+def host_backend() -> str:
+    """Return the backend that PyTorch's device "cpu" stands for: the default backend, or parallel if that is on a GPU."""
+    return "parallel" if registry.default.startswith("cuda") else registry.default
+
+
 def get_backend(name: "str | Backend | None" = None) -> Backend:
     """Return the backend of a name, created at first use; the default backend for None."""
     if isinstance(name, Backend):
         return name
-    name = registry.default if name is None else name
+    name = registry.default if name is None else host_backend() if name == "cpu" else name
     kind, _, index = name.partition(":")
     if kind == "cuda" and index:
         if not index.isdecimal():

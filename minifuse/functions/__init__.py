@@ -9,6 +9,9 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     methods        the methods of arrays as functions: mf.sum(x, dim=1) is x.sum(dim=1)
     products       matmuls with other names, einsum, tensordot, kron, outer, ...
     statistics     amax, norm, nansum, std_mean, cov, trapezoid, ...
+    creation       eye, linspace, full_like, as_tensor, windows, ...
+    random         randint, normal, bernoulli, multinomial, x.uniform_(), ...
+    attributes     x.dim(), x.numel(), x.float(), x.cpu(), x.device, ...
     numpy_names    NumPy's names of these functions: np.concatenate, np.einsum, np.roll, ...
     missing        what to write in place of a name that minifuse lacks
 """
@@ -21,7 +24,10 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "numpy_names")
+MODULES = (
+    "methods", "elementwise", "joining", "shaping", "products", "statistics", "creation", "random", "attributes",
+    "numpy_names",
+)  # fmt: skip
 
 
 def load() -> dict[str, Callable[..., Any]]:

@@ -151,7 +151,7 @@ add_triangle("triu", True)
 def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803  # PyTorch's name
     """Return the powers of the elements of a vector, a row for each element: from N - 1 down to 0, unless increasing."""
     count = x.shape[-1] if N is None else N
-    powers = x.positions(count)
+    powers = x.positions(count).to(x.dtype)
     return x.unsqueeze(-1) ** (powers if increasing else count - 1 - powers)
 
 

@@ -17,16 +17,45 @@ class Aminmax(NamedTuple):
     max: Array
 
 
+class Extremum(NamedTuple):
+    """The extreme elements along a dim, and their indices."""
+
+    values: Array
+    indices: Array
+
+
+def extremum(name: str, text: str) -> None:
+    """Add mf.max or mf.min."""
+
+    def body(x: Array, *arguments: Any, **named: Any) -> Any:
+        dim = arguments[0] if arguments else named.get("dim", named.get("y"))
+        if dim is None or isinstance(dim, Array):
+            return getattr(x, name)(dim)
+        keepdim = arguments[1] if len(arguments) > 1 else named.get("keepdim", False)
+        return Extremum(getattr(x, f"a{name}")(dim, keepdim), getattr(x, f"arg{name}")(dim, keepdim))
+
+    body.__name__, body.__doc__ = name, text
+    function(name, method=False)(body)
+
+
+extremum(
+    "max", "Return the largest element; with a dim, the largest ones and their indices; with another array, mf.maximum."
+)
+extremum("min", "Return the smallest element; with a dim, the smallest ones and their indices; with an array, mf.minimum.")
+
+
 @function()
 def amax(x: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Return the largest elements along dims; NaN if one is NaN. Ties share the gradient equally."""
-    return x.max(dim, keepdim)
+    y = x.max(dim, keepdim)
+    return y
 
 
 @function()
 def amin(x: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Return the smallest elements along dims; NaN if one is NaN. Ties share the gradient equally."""
-    return x.min(dim, keepdim)
+    y = x.min(dim, keepdim)
+    return y
 
 
 @function()

@@ -21,7 +21,7 @@ from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Cast, Function, View, matmul
 from .gather import take
 from .numpy_api import on_function, on_ufunc
-from .pytorch_differences import forbid_pair_unpacking, size_of
+from .pytorch_differences import remember_indices, size_of
 from .reduction_bodies import argreduce, mean, reduce_dims, std, var
 from .softmax import log_softmax, logsumexp, softmax
 
@@ -31,6 +31,7 @@ SLICE_KEY_TYPES = {int, type(None)}  # types that the start, stop and step of a 
 IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
 IndexKey = tuple[IndexKeyEntry, ...]
 R = TypeVar("R")
+A = TypeVar("A", bound="Array")
 
 
 class Array(Traceable):
@@ -64,7 +65,7 @@ class Array(Traceable):
 
     @property
     def size(self) -> int:
-        """Number of elements, an int. PyTorch's `x.size()` is `x.shape`."""
+        """Number of elements, an int. Calling it, as in PyTorch, returns the shape: `x.size()`, `x.size(0)`."""
         return size_of(self.shape)
 
     # Protocols of Python and NumPy.
@@ -202,67 +203,82 @@ class Array(Traceable):
 
     # Reductions.
 
-    def sum(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def sum(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Sum along dims. The sum of integers and bools is an int64."""
-        return self._reduce(add, dim, keepdim)
+        return self._reduce(add, dim, keepdim, named)
 
-    def prod(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def prod(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Multiply along dims. The product of integers and bools is an int64."""
-        return self._reduce(mul, dim, keepdim)
+        return self._reduce(mul, dim, keepdim, named)
 
-    def max(self, dim: Dims = None, keepdim: bool = False) -> Self:
-        """Return the largest element along dims, without its index; NaN if one is NaN. Ties share the gradient equally.
+    def max(self, dim: Dims | Self = None, keepdim: bool = False, **named: Any) -> Self:
+        """Return the largest element along dims; NaN if one is NaN. Ties share the gradient equally.
 
-        `values, indices = x.max(dim)`, as in PyTorch, raises ShapeError: the indices are `x.argmax(dim)`.
+        The result of a dim is a tensor that also has PyTorch's `values`, itself, and `indices`, which are `x.argmax(dim)`.
+        Unpacking it, as in `values, indices = x.max(dim)`, raises ShapeError. x.max(y) is mf.maximum(x, y).
         """
-        if dim is not None:
-            forbid_pair_unpacking("max")
-        return self._reduce(maximum, dim, keepdim, "max")
+        return self._extremum("max", maximum, dim, keepdim, named)
 
-    def min(self, dim: Dims = None, keepdim: bool = False) -> Self:
-        """Return the smallest element along dims, without its index; NaN if one is NaN. Ties share the gradient."""
-        if dim is not None:
-            forbid_pair_unpacking("min")
-        return self._reduce(minimum, dim, keepdim, "min")
+    def min(self, dim: Dims | Self = None, keepdim: bool = False, **named: Any) -> Self:
+        """Return the smallest element along dims; NaN if one is NaN. Ties share the gradient. See `max`."""
+        return self._extremum("min", minimum, dim, keepdim, named)
 
-    def any(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def any(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Return whether any element along dims is nonzero."""
-        return self._reduce(or_, dim, keepdim)
+        return self._reduce(or_, dim, keepdim, named)
 
-    def all(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def all(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Return whether all elements along dims are nonzero."""
-        return self._reduce(and_, dim, keepdim)
+        return self._reduce(and_, dim, keepdim, named)
 
-    def mean(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def mean(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Average along dims. The mean of integers is a float64; the mean of no elements is NaN."""
+        if named:
+            x, dim, keepdim, _ = with_pytorch_names(self, named, dim, keepdim)
+            return x.mean(dim, keepdim)
         return self.apply(reduction(mean, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
-    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Self:
+    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False, **named: Any) -> Self:
         """Return the variance along dims: the sum of squared distances from the mean, divided by (count - correction)."""
+        if named:
+            x, dim, keepdim, correction = with_pytorch_names(self, named, dim, keepdim, correction)
+            return x.var(dim, correction, keepdim)
         return self.apply(reduction(var, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
-    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Self:
+    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False, **named: Any) -> Self:
         """Return the standard deviation along dims: the square root of `var`."""
+        if named:
+            x, dim, keepdim, correction = with_pytorch_names(self, named, dim, keepdim, correction)
+            return x.std(dim, correction, keepdim)
         return self.apply(reduction(std, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
-    def argmax(self, dim: int | None = None, keepdim: bool = False) -> Self:
+    def argmax(self, dim: int | None = None, keepdim: bool = False, **named: Any) -> Self:
         """Return the index of the first largest element along a dim, or in the flattened array. NaN counts as largest."""
-        return self._arg_position(maximum, dim, keepdim, "argmax")
+        return self._arg_position(maximum, dim, keepdim, "argmax", named)
 
-    def argmin(self, dim: int | None = None, keepdim: bool = False) -> Self:
+    def argmin(self, dim: int | None = None, keepdim: bool = False, **named: Any) -> Self:
         """Return the index of the first smallest element along a dim, or in the flattened array. NaN counts as smallest."""
-        return self._arg_position(minimum, dim, keepdim, "argmin")
+        return self._arg_position(minimum, dim, keepdim, "argmin", named)
 
-    def softmax(self, dim: int) -> Self:
+    def softmax(self, dim: int | None = None, **named: Any) -> Self:
         """Compute exp(x) / sum(exp(x)) along a dim, without overflow."""
+        if named:
+            x, dim, *_ = with_pytorch_names(self, named, dim)
+            return x.softmax(dim)
         return self.apply(reduction(softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
-    def log_softmax(self, dim: int) -> Self:
+    def log_softmax(self, dim: int | None = None, **named: Any) -> Self:
         """Compute the logarithm of softmax along a dim, accurate where softmax underflows to 0."""
+        if named:
+            x, dim, *_ = with_pytorch_names(self, named, dim)
+            return x.log_softmax(dim)
         return self.apply(reduction(log_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
-    def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Self:
+    def logsumexp(self, dim: Dims = None, keepdim: bool = False, **named: Any) -> Self:
         """Compute log(sum(exp(x))) along dims, without overflow."""
+        if named:
+            x, dim, keepdim, _ = with_pytorch_names(self, named, dim, keepdim)
+            return x.logsumexp(dim, keepdim)
         return self.apply(reduction(logsumexp, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
     # Other methods.
@@ -294,7 +310,10 @@ class Array(Traceable):
         dtype = as_dtype(dtype)
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
 
-    def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Self:
+    def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, named: dict[str, Any], needs_elements: str = "") -> Self:
+        if named:
+            x, dim, keepdim, _ = with_pytorch_names(self, named, dim, keepdim)
+            return x._reduce(operator, dim, keepdim, {}, needs_elements)
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
             raise ShapeError(
@@ -303,11 +322,37 @@ class Array(Traceable):
             )
         return self.apply(reduction(reduce_dims, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
 
-    def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Self:
+    def _extremum(self, name: str, operator: Operator, dim: Dims | Self, keepdim: bool, named: dict[str, Any]) -> Self:
+        if isinstance(dim, Array):
+            return self.apply(operator, self, dim)
+        dim = named.pop("axis", dim) if named else dim
+        y = self._reduce(operator, dim, keepdim, named, name)
+        if dim is not None:
+            remember_indices(y, self, f"arg{name}", dim)
+        return y
+
+    def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str, named: dict[str, Any]) -> Self:
+        if named:
+            _, dim, keepdim, _ = with_pytorch_names(self, named, dim, keepdim)
         d = None if dim is None else normalize_dim(dim, self.ndim)
         if (self.size if d is None else self.shape[d]) == 0:
             raise ShapeError(f"{name}: shape {self.shape} has no elements to choose from")
         return self.apply(BoundFunction(argreduce, (operator, d, bool(keepdim))), self)
+
+
+def with_pytorch_names(
+    x: A, named: dict[str, Any], dim: Any = None, keepdim: bool = False, correction: Any = 1
+) -> tuple[A, Any, bool, Any]:
+    """Return the array, dim, keepdim and correction of a reduction that is called with other names of NumPy or PyTorch.
+
+    These are `axis`, `keepdims`, `ddof`, `unbiased` and `dtype`, to which the array is converted first.
+    """
+    dim, keepdim = named.pop("axis", dim), named.pop("keepdims", keepdim)
+    correction = named.pop("ddof", int(named.pop("unbiased", correction)))
+    dtype = named.pop("dtype", None)
+    if named:
+        raise TypeError(f"got unexpected arguments {sorted(named)}; a reduction has dim or axis, keepdim or keepdims, dtype")
+    return (x if dtype is None else x.to(dtype)), dim, keepdim, correction
 
 
 def as_dims(dim: Dims) -> tuple[int | None, ...]:

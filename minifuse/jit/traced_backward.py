@@ -14,7 +14,8 @@ from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Full, Identity
 from ..ir.graph import Node, inputs_of, literal
 from ..ir.vjp import dependents_of, differentiate
-from ..tensors.tensor import Tensor, check_float_argument
+from ..tensors.tensor import Tensor
+from ..tensors.transforms import check_float_argument
 from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 if TYPE_CHECKING:

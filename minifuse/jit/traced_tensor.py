@@ -255,10 +255,10 @@ class TracedTensor(Tensor):
 
     __int__ = __index__
 
-    def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
+    def to(self, *targets: DType | str | type, **named: Any) -> Any:
         """Convert to another element type. Raise a FuseError for a move to another backend."""
         try:
-            return super().to(*targets, dtype=dtype, backend=backend)
+            return super().to(*targets, **named)
         except FuseError:
             raise self.tracer.no_value_error(
                 "move a tensor to another backend", "move it before or after the call"

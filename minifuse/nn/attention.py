@@ -18,7 +18,8 @@ from ..core.layout import broadcast
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from ..ir.attention import Attention
-from ..tensors.creation import DTypeLike, full, generator, tensor
+from ..tensors.creation import DTypeLike, full, tensor
+from ..tensors.random import generator
 from .layers import Linear, apply, linear
 from .module import Module, Parameter
 

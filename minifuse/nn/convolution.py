@@ -21,7 +21,8 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Shape
 from ..ir.array_functions import A, BoundFunction, Matmul, PadSlice
 from ..ir.array_methods import Array
-from ..tensors.creation import DTypeLike, generator, tensor
+from ..tensors.creation import DTypeLike, tensor
+from ..tensors.random import generator
 from .im2col import (
     MAX_CACHED_GEOMETRIES,
     Sizes,

@@ -12,7 +12,7 @@ from ..core.dtypes import as_number
 from ..core.operators import where
 from ..ir.array_functions import A
 from ..ir.array_methods import Array
-from ..tensors.creation import generator
+from ..tensors.random import generator
 from .activations import require_floats
 from .layers import FunctionLayer, apply, require_tensor
 

@@ -6,7 +6,8 @@ from ..core.operators import detach, eq, where
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from ..ir.gather import Gather, require_in_range, require_integer_index
-from ..tensors.creation import DTypeLike, generator, tensor
+from ..tensors.creation import DTypeLike, tensor
+from ..tensors.random import generator
 from ..tensors.tensor import Tensor
 from .layers import apply
 from .module import Module, Parameter

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, ShapeError
-from ..tensors.creation import generator
+from ..tensors.random import generator
 from ..tensors.tensor import Tensor
 
 __all__ = [

@@ -12,7 +12,8 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.operators import Operator
 from ..ir.array_functions import A, BoundFunction, Function, Gradients, Matmul
 from ..ir.array_methods import Array
-from ..tensors.creation import DTypeLike, generator, tensor
+from ..tensors.creation import DTypeLike, tensor
+from ..tensors.random import generator
 from .module import Module, Parameter
 
 ArrayFunction = Operator | Function | BoundFunction | Callable[..., Array]

@@ -1,9 +1,10 @@
-"""Create tensors from data, filled with a number, or at random."""
+"""Create tensors from data, or filled with a number."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,30 @@ from ..core.indexing import ShapeLike, shape_of
 from .tensor import Tensor, to_array
 
 DTypeLike = DType | str | type | None
-RandomState = dict[str, str | int | dict[str, int]]  # state of NumPy's bit generator: the generator's name, and integers
+F = TypeVar("F", bound=Callable[..., Any])
 
 DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
 DLPACK_CUDA = 2  # the device type of CUDA in DLPack
 
 
+def backend_of(backend: str | None, device: object) -> str | None:
+    """Return the name of the backend that a device of PyTorch stands for: "cpu", "cuda" or "cuda:1"; or the given name."""
+    return backend if device is None else str(device)
+
+
+def accept_device(create: F) -> F:
+    """Let a function accept PyTorch's `device=` in place of `backend=`."""
+
+    @wraps(create)
+    def call(*arguments: Any, device: object = None, **named: Any) -> Any:
+        if device is not None:
+            named["backend"] = backend_of(named.get("backend"), device)
+        return create(*arguments, **named)
+
+    return call  # type: ignore[return-value]
+
+
+@accept_device
 def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Copy data into a new tensor.
 
@@ -168,6 +187,7 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     return wrap_array(np.from_dlpack(source), backend, False)
 
 
+@accept_device
 def full(
     shape: ShapeLike, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -190,6 +210,7 @@ def full(
     return result.requires_grad_() if requires_grad else result
 
 
+@accept_device
 def zeros(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros. Default dtype: float32.
 
@@ -203,6 +224,7 @@ def zeros(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None
     return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
 
 
+@accept_device
 def ones(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones. Default dtype: float32.
 
@@ -236,6 +258,7 @@ def full_like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, re
     return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
 
 
+@accept_device
 def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros with the shape of `x`, and its dtype and backend by default.
 
@@ -248,6 +271,7 @@ def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     return full_like(x, 0, dtype, backend, requires_grad)
 
 
+@accept_device
 def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones with the shape of `x`, and its dtype and backend by default.
 
@@ -260,6 +284,7 @@ def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, re
     return full_like(x, 1, dtype, backend, requires_grad)
 
 
+@accept_device
 def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return an uninitialized tensor with the shape of `x`, and its dtype and backend by default.
 
@@ -276,6 +301,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     return result.requires_grad_() if requires_grad else result
 
 
+@accept_device
 def arange(
     start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, backend: str | None = None
 ) -> Tensor:
@@ -299,132 +325,3 @@ def arange(
         traced: Tensor = tracer.arange(start, stop, step, as_dtype(target))
         return traced
     return tensor(np.arange(start, stop, step), target, backend)
-
-
-_random = np.random.default_rng()
-
-
-def generator() -> np.random.Generator:
-    """Return the random number generator that `manual_seed` sets."""
-    return _random
-
-
-def manual_seed(seed: int) -> None:
-    """Seed the random numbers of `rand`, `randn` and initializers. See also `get_rng_state`.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.manual_seed(0)
-    >>> x = mf.rand(3)
-    >>> mf.manual_seed(0)
-    >>> bool((mf.rand(3) == x).all())
-    True
-    """
-    global _random
-    _random = np.random.default_rng(as_number(seed))
-
-
-def get_rng_state() -> RandomState:
-    """Return the state of the random number generator. After `set_rng_state(state)` it draws the same numbers again.
-
-    Returns
-    -------
-    dict
-        Strings and integers, some of 128 bits, which Python's `json` stores exactly.
-
-    Notes
-    -----
-    This is the state of NumPy's PCG64, the only generator of `rand`, `randn` and the initial values of layers. Data loaders
-    have separate seeds.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> state = mf.get_rng_state()
-    >>> x = mf.rand(3)
-    >>> mf.set_rng_state(state)
-    >>> bool((mf.rand(3) == x).all())
-    True
-    """
-    state: RandomState = to_plain(generator().bit_generator.state)
-    return state
-
-
-def set_rng_state(state: Mapping[str, object]) -> None:
-    """Set the state of the random number generator to a state that `get_rng_state` returned.
-
-    Raises
-    ------
-    DTypeError
-        The argument is not a state of PCG64. The generator is unchanged.
-
-    Examples
-    --------
-    >>> import json
-    >>> import minifuse as mf
-    >>> mf.manual_seed(3)
-    >>> text = json.dumps(mf.get_rng_state())
-    >>> x = mf.randn(2)
-    >>> mf.set_rng_state(json.loads(text))
-    >>> bool((mf.randn(2) == x).all())
-    True
-    """
-    global _random
-    bit_generator: Any = np.random.PCG64(0)
-    try:
-        bit_generator.state = state
-        is_state = to_plain(bit_generator.state) == to_plain(state)  # NumPy also accepts states that it ignores
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        is_state = False
-    if not is_state:
-        raise DTypeError(f"set_rng_state: expected a state of PCG64 from get_rng_state, got {state!r:.80}")
-    _random = np.random.Generator(bit_generator)
-
-
-def to_plain(state: Any) -> Any:
-    """Convert a state to dicts, strings and Python integers."""
-    if isinstance(state, Mapping):
-        return {name: to_plain(x) for name, x in state.items()}
-    return int(state) if isinstance(state, np.integer) else state
-
-
-def _draw(method: str, shape: tuple[ShapeLike, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
-    target = as_dtype(dtype or float32)
-    if not target.is_float:
-        name = "randn" if method == "standard_normal" else "rand"
-        raise DTypeError(f"{name}: got dtype {target}, expected a float type; use float32 or float64")
-    sizes = shape_of(shape)
-
-    def draw_array() -> NumpyArray:
-        return np.asarray(getattr(generator(), method)(sizes, dtype=target.numpy.type))
-
-    if (tracer := tracer_for(backend)) is not None:
-        traced: Tensor = tracer.draw(draw_array, sizes, target)
-        return traced.requires_grad_() if requires_grad else traced
-    return wrap_array(draw_array(), backend, requires_grad)
-
-
-def rand(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Return random numbers from the uniform distribution on [0, 1).
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> x = mf.rand(100)
-    >>> bool(((x >= 0) & (x < 1)).all())
-    True
-    """
-    return _draw("random", shape, dtype, backend, requires_grad)
-
-
-def randn(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Return random numbers from the standard normal distribution.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.randn(2, 3).shape
-    (2, 3)
-    """
-    return _draw("standard_normal", shape, dtype, backend, requires_grad)

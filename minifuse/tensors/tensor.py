@@ -55,7 +55,7 @@ class Tensor(Array):
         The sum of the gradients that `backward` has computed so far.
     """
 
-    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "meta")
+    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "meta", "reduced_from")
 
     def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
         self.buffer, self.address, self.meta = buffer, address, meta
@@ -203,22 +203,29 @@ class Tensor(Array):
             return traced
         return Tensor(self.buffer, self.address, TensorMeta(self.meta.layout, self.dtype, self.meta.backend, False))
 
-    def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
+    def to(
+        self,
+        *targets: DType | str | type,
+        dtype: DType | str | type | None = None,
+        backend: str | None = None,
+        device: object = None,
+    ) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
         Parameters
         ----------
         targets
-            A dtype or its name, or the name of a backend, in any order; also by keyword.
+            A dtype or its name, or the name of a backend or of a device, in any order; also by keyword.
 
         Returns
         -------
         Tensor
             The tensor itself if nothing changes, else a copy. Gradients flow through it.
         """
+        backend = backend if device is None else str(device)
         for x in targets:
             if isinstance(x, str) and x not in BY_NAME:
-                if x not in backends() and not x.startswith("cuda:"):
+                if x not in (*backends(), "cpu") and not x.startswith("cuda:"):
                     names = f"{', '.join(BY_NAME)}, or a backend: {', '.join(backends())}"
                     raise BackendError(f"to: got {x!r}, expected a dtype: {names}")
                 backend = x
@@ -418,13 +425,6 @@ def non_leaf_error() -> GradientError:
 def no_gradient_error(dtype: DType) -> DTypeError:
     """Return the error for setting `requires_grad` on a tensor whose dtype has no gradients."""
     return DTypeError(f"requires_grad: got {dtype}, expected a float type; convert it with x.to(mf.float32)")
-
-
-def check_float_argument(x: object, k: int) -> None:
-    """Raise an error if `grad` cannot differentiate argument k."""
-    if not isinstance(x, Tensor) or not x.dtype.is_float:
-        got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
-        raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")
 
 
 def rebuild_tensor(array: NumpyArray, backend: str, requires_grad: bool) -> Tensor:

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..compiler import plan
 from ..core import autograd, dispatch
-from ..core.errors import GradientError, IndexingError
+from ..core.errors import DTypeError, GradientError, IndexingError
 from ..ir.array_functions import View
 from .tape_nodes import ViewBackward
-from .tensor import Tensor, check_float_argument
+from .tensor import Tensor
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -127,3 +127,10 @@ def source(function: Callable[..., Any], *inputs: Any) -> str:
     <BLANKLINE>
     """
     return plan.Plan(function, inputs).source()
+
+
+def check_float_argument(x: object, k: int) -> None:
+    """Raise an error if `grad` cannot differentiate argument k."""
+    if not isinstance(x, Tensor) or not x.dtype.is_float:
+        got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
+        raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")

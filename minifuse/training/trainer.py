@@ -12,7 +12,7 @@ from ..core.errors import CheckpointError, MinifuseError, ShapeError, TrainingEr
 from ..jit.fuse import fuse
 from ..nn import Module
 from ..optim import Optimizer
-from ..tensors.creation import get_rng_state, manual_seed, set_rng_state
+from ..tensors.random import get_rng_state, manual_seed, set_rng_state
 from ..tensors.tensor import Tensor
 from .loop import TrainingLoop, train_step
 from .recipe import Recipe, Settings

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics")
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes")
 
 
 class Case(NamedTuple):

@@ -131,3 +131,47 @@ def test_a_twin_in_place_stores_its_result() -> None:
         assert y.tolist() == [0.0, -3.0]
         with pytest.raises(mf.ShapeError, match="sum_: the result has shape"):
             mf.zeros(2, 2).sum_(0)
+
+
+RANDOM = """
+mf.rand_like(x) >= 0
+mf.randn_like(x).abs() < 9
+mf.randint(2, 5, (3, 4)) < 5
+mf.randint_like(x, 3) >= 0
+mf.randperm(7).sum() == 21
+mf.normal(100.0, 1.0, (4,)) > 90
+mf.normal(x * 0 + 100, 1.0) > 90
+mf.bernoulli(x * 0 + 1) == 1
+mf.poisson(x * 0) == 0
+mf.multinomial(mf.tensor([0.0, 1.0, 0.0]), 5, replacement=True) == 1
+mf.multinomial(mf.ones(2, 4), 4).sum(1) == 6
+x.uniform_(2, 3) >= 2
+x.normal_(50, 1) > 40
+x.exponential_() >= 0
+x.geometric_(0.5) >= 1
+x.log_normal_() > 0
+x.cauchy_(0, 1).abs() < 1e30
+x.bernoulli_(1.0) == 1
+x.random_(0, 3) < 3
+"""
+
+
+@pytest.mark.parametrize("expression", [line for line in RANDOM.split("\n") if line])
+def test_random_numbers_are_in_their_range(expression: str) -> None:
+    with mf.use_backend("python"):
+        assert evaluate(f"({expression}).all()", {"x": mf.tensor(arrays()["x"])})
+
+
+def test_a_fused_function_draws_anew_at_each_call() -> None:
+    with mf.use_backend("python"):
+        draw = mf.fuse(lambda x: x + mf.randint(1_000_000_000, (2,)))
+        x = mf.zeros(2)
+        assert draw(x).tolist() != draw(x).tolist()
+
+
+def test_devices_stand_for_backends() -> None:
+    with mf.use_backend("python"):
+        assert mf.zeros(2, device="cpu").backend == "python"
+        assert mf.rand(2, device="cpu").to("cpu").device == "cpu"
+        with pytest.raises(mf.BackendError, match="tpu"):
+            mf.zeros(2, device="tpu")

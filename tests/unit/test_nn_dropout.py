@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse import nn
 from minifuse.core.errors import DTypeError
-from minifuse.tensors.creation import generator
+from minifuse.tensors.random import generator
 from tests.nn.agreement import BACKENDS, near, ways
 
 

@@ -31,6 +31,7 @@ from .libdevice import LIBDEVICE
 from .loops import add_loop_counters
 
 NUMBA_PACKAGES: Final = ("numba", "numba_cuda")
+numba_cuda_lock: Final = threading.RLock()  # held to import or use the real numba.cuda, and to replace it for a script
 MAX_CACHED_KERNELS: Final = 256
 COOPERATIVE_NAMES: Final = {"cg", "this_grid"}
 PLAIN_TYPES: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)

@@ -2,8 +2,10 @@
 
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor, wait
 from enum import IntEnum
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -12,7 +14,16 @@ import numpy as np
 import pytest
 from numba import float32, float64, int32
 
-from minifuse.core.errors import CudaError, DTypeError, ShapeError, UninitializedReadError, UnknownWordError, ViewError
+from minifuse.backends.cuda import compiler
+from minifuse.core.errors import (
+    CudaError,
+    DTypeError,
+    MissingPartError,
+    ShapeError,
+    UninitializedReadError,
+    UnknownWordError,
+    ViewError,
+)
 from minifuse.simt.host import DeviceArray, stand_in_modules, substitute_modules
 
 
@@ -533,6 +544,34 @@ def test_numba_cuda_is_restored_after_an_exception(log, tmp_path, monkeypatch):
     assert "numba.cuda" not in sys.modules
     assert not hasattr(numba, "cuda")
     assert sys.meta_path == finders
+
+
+def test_no_thread_compiles_while_a_script_runs(log, tmp_path):
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    with ThreadPoolExecutor(1) as pool, substitute_modules(modules := stand_in_modules(log), tmp_path):
+        found = pool.submit(compiler.numba_cuda)
+        assert wait([found], 0.05).not_done, "this thread has imported what the script imports"
+    assert found.result() is sys.modules["numba.cuda"] is not modules["numba.cuda"]
+
+
+def test_no_script_runs_while_a_thread_compiles(log, tmp_path, monkeypatch):
+    """Else its end would restore a module that the compiler was importing, without the names that it did not have yet."""
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    replaced = Event()
+
+    def compiling(*_):
+        pool.submit(script)
+        assert not replaced.wait(0.05), "a script has replaced numba.cuda"
+        raise ImportError("enough")
+
+    def script():
+        with substitute_modules(stand_in_modules(log), tmp_path):
+            replaced.set()
+
+    monkeypatch.setattr(compiler, "rebind_for_numba", compiling)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(MissingPartError, match="enough"):
+        compiler.compile_ptx(lambda: None, ())
+    assert replaced.is_set()
 
 
 def test_modules_that_imported_the_stand_in_are_unloaded(log, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import MissingPartError
 from ...simt import cuda as simulated_cuda
+from ...simt.rebind import numba_cuda_lock
 from ..numba_type_cache import cached_operator_types
 from .device.driver import require_numpy
 from .intrinsics import base
@@ -53,7 +54,9 @@ def numba_cuda() -> ModuleType:
     """Return the module numba.cuda of the package numba-cuda. Never cached: a script may replace it."""
     try:
         import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
-        from numba import cuda
+
+        with numba_cuda_lock:
+            from numba import cuda
     except ImportError as error:
         raise MissingPartError(f"numba-cuda is not installed ({error}); run: {INSTALL_COMMAND}") from None
     require_numpy()
@@ -88,9 +91,8 @@ def compile_with_numba(
     kernel: Callable[..., None], signature: Sequence[str], threads: int, blocks: int, cc: Capability, output: str
 ) -> Any:
     """Compile a kernel with Numba: to text as "ptx", or to input of the link-time optimizer as "ltoir"."""
-    cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
-    with cached_operator_types(), compiling_for(cc):
+    with compiling_for(cc) as cuda, cached_operator_types():
         types = [numba_type(name) for name in signature]
         bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
         if kernel.__code__.co_flags & CO_VARARGS:
@@ -124,18 +126,23 @@ def numba_type(name: str) -> "types.Type":
 
 
 @contextmanager
-def compiling_for(cc: Capability) -> Iterator[None]:
-    """Make Numba compile device functions for `cc` instead of the present GPU, which need not exist."""
-    from numba.cuda import dispatcher as module
+def compiling_for(cc: Capability) -> Iterator[ModuleType]:
+    """Make Numba compile device functions for `cc` instead of the present GPU, which need not exist. Yield numba.cuda.
 
-    dispatcher: Any = module
-    get_device, token = dispatcher.get_current_device, compile_target.set(cc)
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
-    try:
-        yield
-    finally:
-        dispatcher.get_current_device = get_device
-        compile_target.reset(token)
+    Numba imports some of its modules when it compiles the first kernel, so no script may replace numba.cuda meanwhile.
+    """
+    with numba_cuda_lock:
+        cuda = numba_cuda()
+        from numba.cuda import dispatcher as module
+
+        dispatcher: Any = module
+        get_device, token = dispatcher.get_current_device, compile_target.set(cc)
+        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+        try:
+            yield cuda
+        finally:
+            dispatcher.get_current_device = get_device
+            compile_target.reset(token)
 
 
 def kernel_from_text(text: str, **functions: object) -> FunctionType:

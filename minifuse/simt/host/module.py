@@ -13,7 +13,6 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from threading import RLock
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
@@ -24,6 +23,7 @@ from ...core.errors import CudaError
 from .. import cuda_api, random
 from ..address_spaces import ShapeLike
 from ..libdevice import LIBDEVICE
+from ..rebind import numba_cuda_lock
 from .arrays import (
     DeviceAllocation,
     DeviceArray,
@@ -285,17 +285,16 @@ class ImportGuard(MetaPathFinder):
         return None
 
 
-_lock = RLock()
-
-
 @contextmanager
 def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
     """Replace `numba.cuda` by `modules` for imports in a `with` block.
 
-    One thread at a time does so. Afterwards `sys.modules` and `numba.cuda` are restored. Modules of the script's folder, and
-    modules that imported the replacement, are removed, so that a later import loads them again.
+    One thread at a time does so, and no other thread compiles a CUDA kernel meanwhile: it would import the replacement, and
+    a half-imported module of the real `numba.cuda` would be restored without its names. Afterwards `sys.modules` and
+    `numba.cuda` are restored. Modules of the script's folder, and modules that imported the replacement, are removed, so
+    that a later import loads them again.
     """
-    with _lock:
+    with numba_cuda_lock:
         yield from _substitute_modules(modules, folder)
 
 

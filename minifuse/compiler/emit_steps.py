@@ -5,7 +5,8 @@ The kernels are in order, so all that a kernel loads is in memory when its turn 
 
 from ..backends.base import Backend
 from ..core.layout import dense_like
-from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
+from ..ir.array_functions import Matmul, PadSlice, SliceUpdate
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node
 from ..ir.steps import BufferView, Step

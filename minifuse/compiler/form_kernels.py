@@ -15,7 +15,8 @@ from math import prod
 
 from ..backends.base import Backend
 from ..core.interning import toposort
-from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, inputs_of, strip_views
 from .fusibility import (

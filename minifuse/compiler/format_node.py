@@ -5,7 +5,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from ..core.operators import Operator
-from ..ir.array_functions import Cast, CompositeOutput, CustomVJP, Matmul, Reduce, View
+from ..ir.array_functions import Cast, CustomVJP, Matmul, Reduce, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.format_expressions import (
     ATOM_PRECEDENCE,
     FormattedExpression,

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from types import MappingProxyType
 
-from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, Reduce, SliceUpdate
+from ..ir.array_functions import Matmul, PadSlice, Reduce, SliceUpdate
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node, strip_views
 from .iteration_space import IterationSpace, reduction_space

@@ -20,7 +20,8 @@ from ..core.dtypes import int64
 from ..core.indexing import Range, Shape
 from ..core.operators import Operator, maximum, minimum, where
 from ..core.overlap import range_interval
-from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..ir.array_functions import Cast, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Argument, Node, is_identity, is_view, literal, strip_views
 from .graph import Graph, needs

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ..backends.base import Backend
 from ..core.operators import Operator
-from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, is_view, strip_views
 from .fusibility import (

@@ -12,7 +12,8 @@ from ..core.dtypes import int64
 from ..core.layout import row_major
 from ..core.operators import add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
-from ..ir.array_functions import Cast, CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, SliceUpdate, View
+from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, View
+from ..ir.composite_op import CompositeOp, CompositeOutput
 from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
 from ..ir.step_kernels import CompositeKernel

@@ -13,7 +13,8 @@ import math
 from typing import TYPE_CHECKING
 
 from ..core.operators import add, exp, log, maximum, where
-from .array_functions import CompositeOp, Gradients, Matmul, Reduce, ShapeDtype
+from .array_functions import Gradients, Matmul, Reduce, ShapeDtype
+from .composite_op import CompositeOp
 from .reduction_bodies import reduce_dims
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
 from ..core.operators import Operator, detach
 from ..core.precision import choose_operator
-from .array_functions import Cast, CompositeOp, Copy, Full, Function, Identity, Iota, View
+from .array_functions import Cast, Copy, Full, Function, Identity, Iota, View
 from .array_methods import Array
+from .composite_op import CompositeOp
 from .gather import GatherND
 from .kernel_ir import constant
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from ..core.dtypes import HIGHEST, DType
 from ..core.layout import Layout
-from .array_functions import CompositeOp
+from .composite_op import CompositeOp
 from .kernel_ir import (
     Accumulator,
     Expression,

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from ..core.interning import toposort
 from ..core.operators import Operator, detach
 from ..core.precision import use_precision_of
-from .array_functions import CompositeOutput, Matmul, PadSlice, Reduce, View
+from .array_functions import Matmul, PadSlice, Reduce, View
+from .composite_op import CompositeOutput
 from .graph import Argument, Node, inputs_of, strip_views, substitute
 
 

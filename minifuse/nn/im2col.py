@@ -14,8 +14,9 @@ from ..core.errors import ShapeError
 from ..core.indexing import Range
 from ..core.layout import Layout
 from ..core.operators import Operator, add
-from ..ir.array_functions import A, CompositeOp, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
+from ..ir.array_functions import A, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
 from ..ir.array_methods import Array
+from ..ir.composite_op import CompositeOp
 from ..ir.graph import Node
 from ..ir.vjp import strip_reshapes
 

@@ -13,6 +13,7 @@ from typing import Any
 from minifuse.core.operators import Operator, detach
 from minifuse.inspect.explain import NumberedGraph
 from minifuse.ir import array_functions as kinds
+from minifuse.ir.composite_op import CompositeOutput
 from minifuse.ir.graph import Argument, Literal, Node
 from minifuse.ir.kernel_ir import (
     Accumulator,
@@ -99,7 +100,7 @@ def possible_expressions(
         if isinstance(function, kinds.Matmul) and step.kernel.factors:
             is_ours = all(e in expressions_of[x] for e, x in zip(step.kernel.factors, node.inputs, strict=True))
             return possible | {e for e in kernel_expressions if isinstance(e, Accumulator) and is_ours}
-        if isinstance(function, kinds.CompositeOutput):
+        if isinstance(function, CompositeOutput):
             return possible | {e for e in kernel_expressions if isinstance(e, OpaqueOutput) and e.name == repr(function)}
         for xs in islice(combinations(*[expressions_of[x] for x in node.inputs]), MAX_EXPRESSIONS):
             if isinstance(function, Operator):

@@ -12,7 +12,8 @@ from minifuse.compiler.plan import get_inplace_plan
 from minifuse.compiler.rules import decompose
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
-from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
+from minifuse.ir.array_functions import BoundFunction
+from minifuse.ir.composite_op import CompositeOp, CompositeOutput
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Kernel
 from minifuse.ir.reduction_bodies import reduce_dims

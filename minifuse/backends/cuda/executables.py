@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...core.dtypes import Number
 from ...core.layout import Layout
-from ...ir.array_functions import CompositeOp
+from ...ir.composite_op import CompositeOp
 from ...ir.kernel_ir import (
     Expression,
     Kernel,

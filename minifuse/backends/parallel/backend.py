@@ -13,7 +13,7 @@ from types import ModuleType
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import FuseError
 from ...core.operators import Operator
-from ...ir.array_functions import CompositeOp
+from ...ir.composite_op import CompositeOp
 from ...ir.kernel_ir import (
     Expression,
     Kernel,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ....core.dtypes import DType, float32
 from ....core.layout import Layout
 from ....core.rounding import ceil_div
-from ....ir.array_functions import CompositeOp
+from ....ir.composite_op import CompositeOp
 from ....ir.kernel_ir import LoopNest, Shape
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ..launch_plan import Argument, GpuLaunch, GpuPlan, OperandAddress

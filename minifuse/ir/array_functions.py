@@ -193,10 +193,15 @@ class Reduce(Function):
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
     def vjp(self, g: "Array", y: "Array", *inputs: "Array") -> Gradients:
-        """Apply the reduce VJP of the operator, which may reduce along the same dims."""
+        """Apply the reduce VJP of the operator, which may reduce along the same dims. Raise GradientError if it has none."""
         shape, vjp = inputs[0].shape, self.operator.reduce_vjp
+        if vjp is None:
+            raise GradientError(
+                f"backward: the reduction {self.operator} has no gradient; write one as reduce_vjp= where it is defined, "
+                "or pass x.detach()"
+            )
         reduce = lambda operator, *values: Reduce(operator, self.dims)(*values).expand(*shape)  # noqa: E731
-        gradients = vjp(g.expand(*shape), y.expand(*shape), *inputs, reduce) if vjp else (None,) * len(inputs)
+        gradients = vjp(g.expand(*shape), y.expand(*shape), *inputs, reduce)
         return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def __repr__(self) -> str:

@@ -38,7 +38,8 @@ class Monoid:
     trace : callable, optional
         Traces `combine` for the dtypes of the states, as expressions of loads 0, 1, ... By default, it is called with them.
     reduce_vjp : callable, optional
-        The gradient of a reduction with one state, as in the operator table; with several, it may raise an error.
+        The gradient of a reduction with one state, as in the operator table; with several, it may raise an error. Without
+        it, a gradient through the reduction raises GradientError.
     """
 
     def __init__(

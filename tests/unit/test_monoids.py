@@ -10,8 +10,10 @@ import minifuse as mf
 from minifuse.backends.registry import backends, get_backend
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import BY_NAME, float32, float64, int32, int64
+from minifuse.core.errors import GradientError
 from minifuse.core.layout import row_major
 from minifuse.core.operators import add, gt, maximum, minimum, where
+from minifuse.ir.array_functions import Reduce
 from minifuse.ir.kernel_ir import Kernel, Load, ReduceExpr, distinct_reductions, reduce_expr
 from minifuse.ir.monoid import Monoid
 from minifuse.ir.monoids import FIRST_EXTREME, index_dtype
@@ -237,6 +239,18 @@ def test_a_position_has_no_gradient():
     x = mf.tensor(np.random.default_rng(0).random((70_001, 3)), requires_grad=True)
     (x[x.argmax(0)[0].item()] * 2).sum().backward()
     assert x.grad.numpy().sum() == 6
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, mf.fuse])
+def test_a_reduction_without_reduce_vjp_refuses_its_gradient(wrap):
+    larger = Monoid(("larger",), (-np.inf,), maximum).states[0]
+    x = mf.tensor([1.0, 2.0], backend="python", requires_grad=True)
+    f = wrap(lambda x: x.apply(Reduce(larger, (0,)), x).sum() + x.sum())
+    with pytest.raises(GradientError, match="the reduction larger has no gradient; write one as reduce_vjp="):
+        f(x).backward()
+    with mf.no_grad():
+        assert f(x).item() == 5
+    assert f(x.detach()).item() == 5
 
 
 def test_an_operator_of_the_table_reduces_the_minimum_too():

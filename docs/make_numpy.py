@@ -1,4 +1,4 @@
-"""Write the tables of docs/guide/numpy.md, from the tables of minifuse/ir/numpy_api.
+"""Write the tables of docs/guide/numpy.md, from the tables of minifuse/ir/numpy_api and minifuse/functions/numpy_names.py.
 
     python docs/make_numpy.py
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from minifuse.core.operators import Operator
+from minifuse.functions import load, numpy_names
 from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, reductions, shaping, ufuncs
 from minifuse.ir.numpy_api.protocol import name_of
 from minifuse.ir.numpy_api.reductions import REDUCTIONS
@@ -22,7 +23,11 @@ SECTIONS = {
     "Elementwise functions and products": elementwise,
     "Shapes and new arrays": shaping,
     "Composed ufuncs": ufuncs,
+    "Functions of the library": numpy_names,
 }
+
+
+load()  # adds the entries of numpy_names
 
 
 def names(entry: Any) -> list[str]:

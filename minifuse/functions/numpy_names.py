@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import float64
 from ..core.errors import ShapeError
 from ..core.traceable import Traceable
 from ..ir.array_methods import Array
@@ -89,11 +90,11 @@ def gradient_(f: Array, varargs: Any = 1, axis: Any = None, edge_order: int = 1)
 
 
 define(np.trapezoid, lambda y, x=None, dx=1.0, axis=-1: trapezoid(y, x, dx, axis), "Integrate by the trapezoidal rule.")
-define(np.corrcoef, lambda x: corrcoef(x), "Return the correlations of variables, a row each.")
+define(np.corrcoef, lambda x: corrcoef(x.to(float64)), "Return the correlations of variables, a row each, in float64.")
 define(
     np.cov,
-    lambda m, ddof=None, bias=False: cov(m, int(not bias) if ddof is None else ddof),
-    "Return the covariances of variables, a row each.",
+    lambda m, ddof=None, bias=False: cov(m.to(float64), int(not bias) if ddof is None else ddof),
+    "Return the covariances of variables, a row each, in float64.",
 )
 
 

@@ -65,12 +65,10 @@ def test_rows_of_other_results_may_be_unpacked():
 # x.size is a number.
 
 
-@pytest.mark.parametrize(
-    ("dims", "instead"), [((), "write x.shape$"), ((1,), r"write x.shape\[1\]"), ((-1,), r"x.shape\[-1\]")]
-)
-def test_a_call_of_the_size_names_the_shape(dims, instead):
-    with pytest.raises(mf.ShapeError, match=f"x.size is the number of elements, 6, not a method; .*{instead}"):
-        X.size(*dims)
+def test_a_call_of_the_size_returns_the_shape():
+    assert (X.size(), X.size(1), X.size(-2)) == ((2, 3), 3, 2)
+    with pytest.raises(mf.ShapeError, match="dim 2 is out of range"):
+        X.size(2)
 
 
 def test_the_size_is_an_int_in_all_respects():
@@ -91,8 +89,25 @@ def test_the_size_steers_and_computes_in_fused_functions():
     for _ in range(3):
         assert f(mf.ones(2, 3), X.size).tolist() == [1.0] * 6
     assert f.stats().calls == 1
-    with pytest.raises(mf.ShapeError, match=r"write x.shape\[0\]"):
-        mf.fuse(lambda x: x * x.size(0))(X)
+    assert mf.fuse(lambda x: x * x.size(0))(mf.ones(2, 3)).tolist() == [[2.0] * 3] * 2
+
+
+# x.max(dim) has indices.
+
+
+def test_a_maximum_has_indices_as_long_as_its_source_exists():
+    y = X.max(1)
+    assert (y.values.tolist(), y.indices.tolist()) == ([5.0, 6.0], [1, 2])
+    assert (X * -1).min(0, keepdim=True).indices.shape == (1, 3)
+    lost = (X * 2).max(0)
+    with pytest.raises(AttributeError, match=r"x no longer exists; write x\.argmax\(0\)"):
+        lost.indices  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no result of x\.max"):
+        X.indices  # noqa: B018
+
+
+def test_the_indices_of_a_maximum_fuse():
+    assert mf.fuse(lambda x: (x * 2).max(1).indices + 1)(X).tolist() == [2, 3]
 
 
 # dim by position.

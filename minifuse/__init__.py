@@ -18,7 +18,7 @@ from . import functions as _functions
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
 from .core import operators as _operators
 from .core.dispatch import no_grad
-from .core.dtypes import bool_, float32, float64, int32, int64
+from .core.dtypes import bool_, float32, float64, int8, int16, int32, int64, uint8
 from .core.errors import (
     BackendError,
     CheckpointError,
@@ -129,6 +129,8 @@ __all__ = [
     "get_rng_state",
     "grad",
     "index",
+    "int8",
+    "int16",
     "int32",
     "int64",
     "load",
@@ -159,6 +161,7 @@ __all__ = [
     "synchronize",
     "tensor",
     "testing",
+    "uint8",
     "use_backend",
     "use_fast_math",
     "use_float32_matmul_precision",

@@ -20,7 +20,15 @@ from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, Pool, allocate, as_array, host_pool
 from .executable import Cost, Executable, Launcher, NoExecutable, fastest_entry
 from .fallback import fallback_executable
-from .operand import Operand, ScalarFunction, as_load, check_fits, empty_reduction_error, identity_for
+from .operand import (
+    Operand,
+    ScalarFunction,
+    as_load,
+    check_fits,
+    empty_reduction_error,
+    identity_for,
+    matmul_widened,
+)
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -38,6 +46,7 @@ __all__ = [
     "empty_reduction_error",
     "fastest_entry",
     "identity_for",
+    "matmul_widened",
 ]
 
 

@@ -26,7 +26,9 @@ from .llvm_linker import METH_FASTCALL, MethodDef, link_text
 RECORD_FORMAT, LAUNCH_FORMAT = "=4Q5q", "=Q8I2q"  # `struct` formats of `%Record` and `%Launch`
 FLOAT_KINDS = {"f32": 1, "f64": 2}  # all other values are integers of 8 bytes
 ALIGNED_KIND = 3  # an address whose alignment is checked
-SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # 8 bytes each; padding is not read
+# Formats of 8 bytes each; padding is not read.
+SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i8": "b7x", "i16": "h6x", "i32": "i4x", "i64": "q", "u8": "B7x"}
+CHECKED_KINDS = {"i8", "i16", "i32", "u8"}  # integers that may be out of range
 
 
 class DriverAddresses(NamedTuple):
@@ -74,7 +76,7 @@ def make_fast_launch(
     aligned_addresses: Iterable[int] = (),
     aligned_value: int | None = None,
 ) -> Callable[..., None] | None:
-    """Return launch(*values) for loaded kernels; None if only the fallback can check the values (int32, bool).
+    """Return launch(*values) for loaded kernels; None if only the fallback can check the values (bool, small integers).
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ def make_fast_launch(
     >>> launch(4096), launch(4100), sent
     (None, None, [(4100,)])
     """
-    if any(kind in ("i32", "u8") for kind in kinds):
+    if any(kind in CHECKED_KINDS for kind in kinds):
         return None
     words = encode_record(driver, kinds, launches, aligned_addresses, aligned_value)
     return compiled_functions()["launch"].as_function((words, fallback))

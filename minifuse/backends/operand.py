@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..core.dtypes import BY_NUMPY, DType, int64
+from ..core.dtypes import BY_NUMPY, DType, int32, int64
 from ..core.errors import DTypeError
 from ..core.layout import Layout, row_major
 from ..core.operators import Operator
@@ -78,14 +78,21 @@ def overflow_error(number: float, dtype: DType) -> DTypeError:
 
 def check_fits(value: float, dtype: DType) -> None:
     """Raise DTypeError for an integer that is out of the range of a dtype."""
-    bits = 8 * dtype.itemsize - 1
-    if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
+    if dtype.is_integer and not dtype.holds(value):
         raise overflow_error(value, dtype)
 
 
 def as_load(index: int, operand: Operand) -> Load:
     """Return a Load expression of the elements of an operand."""
     return Load(index, BY_NUMPY[operand.data.dtype])
+
+
+def matmul_widened(matmul: Callable[..., None], a: Operand, b: Operand, out: Operand) -> None:
+    """Multiply matrices of int8, int16 or uint8 as int32, and convert the result."""
+    wide = [Operand.from_array(x.array().astype(np.int32)) for x in (a, b)]
+    result = Operand.empty(out.layout.shape, int32)
+    matmul(*wide, result)
+    out.array()[...] = result.array()
 
 
 def identity(x: T) -> T:

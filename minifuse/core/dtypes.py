@@ -12,13 +12,15 @@ from .errors import DTypeError
 class DType:
     """A data type: its name, its short name in generated source, and its size in bytes."""
 
-    __slots__ = ("is_float", "is_integer", "itemsize", "name", "numpy", "short")
+    __slots__ = ("is_float", "is_index", "is_integer", "is_small", "itemsize", "name", "numpy", "short")
 
     def __init__(self, name: str, short: str) -> None:
         self.name, self.short = name, short
         self.numpy: np.dtype[Any] = np.dtype(name)
         self.itemsize = self.numpy.itemsize
-        self.is_float, self.is_integer = self.numpy.kind == "f", self.numpy.kind == "i"
+        self.is_float, self.is_integer = self.numpy.kind == "f", self.numpy.kind in "iu"
+        self.is_index = self.is_integer and self.itemsize >= 4  # whether its arrays may index other arrays
+        self.is_small = self.is_integer and not self.is_index  # kernels compute it as int32, and convert what they store
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -26,6 +28,11 @@ class DType:
         return self.numpy
 
     __numpy_dtype__ = dtype  # read by NumPy 2.4 and later, which deprecates `dtype`
+
+    def holds(self, number: float) -> bool:
+        """Return whether a number is in the range of this integer dtype."""
+        limits = np.iinfo(self.numpy)
+        return int(limits.min) <= number <= int(limits.max)
 
     def __repr__(self) -> str:
         return self.name
@@ -36,16 +43,21 @@ class DType:
 
 float32 = DType("float32", "f32")
 float64 = DType("float64", "f64")
+uint8 = DType("uint8", "u8")
+int8 = DType("int8", "i8")
+int16 = DType("int16", "i16")
 int32 = DType("int32", "i32")
 int64 = DType("int64", "i64")
 bool_ = DType("bool", "bool_")
 
-DTYPES = (float32, float64, int32, int64, bool_)
+DTYPES = (float32, float64, int8, int16, int32, int64, uint8, bool_)
 BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
-PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
+PYTHON_TYPE_OF: dict[type, type] = {
+    dtype.numpy.type: float if dtype.is_float else int if dtype.is_integer else bool for dtype in DTYPES
+}
 
 NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # no number here, although NumPy derives it from its integers
 
@@ -63,7 +75,7 @@ def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
     Raises
     ------
     DTypeError
-        The dtype is not float32, float64, int32, int64 or bool.
+        The dtype is not one of `DTYPES`.
 
     Examples
     --------

@@ -174,7 +174,7 @@ def atomic_add(array: object, index: object, value: object) -> None:
     FuseError
         `array` is not a raw argument of the kernel that is being traced.
     DTypeError
-        The array is of bools, or the value does not fit its element type.
+        The array has another element type, or the value does not fit its element type.
 
     Notes
     -----
@@ -194,8 +194,9 @@ def atomic_add(array: object, index: object, value: object) -> None:
     if not isinstance(array, IndexedOperand):
         advice = f"got {type(array).__name__}, expected a raw argument of a function of mf.elementwise; name it in raw=(...)"
         raise unsupported("atomic_add", advice)
-    if array.dtype is bool_:
-        raise unsupported("atomic_add", "got an array of bools; use integers", DTypeError)
+    if array.dtype is bool_ or array.dtype.is_small:
+        advice = f"got an array of {array.dtype}; use int32, int64, float32 or float64"
+        raise unsupported("atomic_add", advice, DTypeError)
     array.record_effect(AtomicAdd, index, value)
 
 

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import BY_NUMPY, as_dtype
+from ..core.dtypes import BY_NUMPY, DType, as_dtype
 from ..core.errors import DataError, DTypeError
 from ..tensors.creation import DTypeLike, from_numpy, tensor
 from ..tensors.tensor import Tensor
@@ -89,7 +90,7 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
         except DECOMPRESSION_ERRORS as error:
             raise DataError(f"read_idx: {path} is a damaged gzip file ({error}); download it again") from None
     if target_dtype is None:
-        target_dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype("int32")
+        target_dtype = dtype_in_memory(data.dtype)
     return tensor(data.reshape(shape), dtype=target_dtype, backend=backend)
 
 
@@ -198,14 +199,21 @@ def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, 
         raise
     except (*PARSE_ERRORS, *DECOMPRESSION_ERRORS) as error:
         raise DataError(f"{name} is damaged ({error}); write the file again with numpy.savez") from None
-    fallback_dtypes = {"i": "int32", "u": "int32" if data.dtype.itemsize < 4 else "int64", "f": "float32"}
-    dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype(fallback_dtypes[data.dtype.kind])
+    dtype = dtype_in_memory(data.dtype)
     if data.dtype == dtype.numpy and data.flags.c_contiguous:
         return from_numpy(data, backend)
     try:
         return tensor(data, dtype=dtype, backend=backend)
     except DTypeError as error:
         raise DataError(f"{name} has dtype {data.dtype}: {error}") from None
+
+
+def dtype_in_memory(stored: np.dtype[Any]) -> DType:
+    """Return the dtype of a tensor of elements in a file. Small integers become int32, so that labels are indices."""
+    dtype = BY_NUMPY.get(stored.newbyteorder("="))
+    if dtype is not None and not dtype.is_small:
+        return dtype
+    return as_dtype({"i": "int32", "u": "int32" if stored.itemsize < 4 else "int64", "f": "float32"}[stored.kind])
 
 
 def read_npy_elements(name: str, stream: BufferedIOBase, nbytes: int) -> np.ndarray:

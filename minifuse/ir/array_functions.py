@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.dispatch import matmul_precision
-from ..core.dtypes import HIGHEST, DType, float32, int64
+from ..core.dtypes import HIGHEST, DType, float32, int32, int64
 from ..core.errors import GradientError, ShapeError
 from ..core.indexing import Range, Shape
 from ..core.interning import Interned
@@ -186,6 +186,11 @@ class Reduce(Function):
     def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
         self.operator, self.dims = operator, dims
 
+    def __call__(self, x: A, *inputs: Any) -> A:
+        """Reduce. Integers of 8 and 16 bits are accumulated as int32."""
+        y: A = apply_widened(super().__call__, x, *inputs, dtype=self.infer(x, *inputs)[1])
+        return y
+
     def infer(self, *inputs: "Array") -> ShapeDtype:
         """Return the shape with size 1 in the reduced dims. Raise DTypeError if the operator has no identity."""
         x = inputs[self.operator.states.index(self.operator)]
@@ -229,6 +234,11 @@ class Matmul(Function):
 
     def __init__(self, precision: str = HIGHEST) -> None:
         self.precision = precision
+
+    def __call__(self, x: A, *inputs: Any) -> A:
+        """Multiply. Integers of 8 and 16 bits are accumulated as int32."""
+        y: A = apply_widened(super().__call__, x, *inputs, dtype=x.dtype)
+        return y
 
     def infer(self, a: "Array", b: "Array") -> ShapeDtype:
         """Return the rows of a by the columns of b."""
@@ -333,6 +343,11 @@ class BoundFunction(metaclass=Interned):
 
     def __repr__(self) -> str:
         return f"{self.body.__name__}{self.parameters}"
+
+
+def apply_widened(function: Callable[..., A], *inputs: A, dtype: DType) -> A:
+    """Apply a function with int32 in the place of int8, int16 and uint8, and convert the result to a dtype."""
+    return function(*[x.to(int32) if x.dtype.is_small else x for x in inputs]).to(dtype)
 
 
 def matmul(a: A, b: A) -> A:

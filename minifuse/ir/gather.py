@@ -132,7 +132,7 @@ def take(name: str, x: A, dim: int, index: "Array") -> A:
 def require_integer_index(name: str, index: object) -> None:
     """Raise DTypeError unless an index is an array of int64 or int32."""
     dtype = getattr(index, "dtype", None)
-    if not getattr(dtype, "is_integer", False):
+    if not getattr(dtype, "is_index", False):
         got = type(index).__name__ if dtype is None else str(dtype)
         raise DTypeError(
             f"{name}: got an index of {got}, expected a tensor of int64 or int32; use mf.tensor or .to(mf.int64)"

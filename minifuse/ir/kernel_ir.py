@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from ..core.dtypes import DType, bool_, weak_type_of
+from ..core.dtypes import DType, bool_, int32, weak_type_of
 from ..core.interning import Interned, toposort
 from ..core.layout import Layout
 from ..core.operators import Operator
@@ -23,7 +23,11 @@ from .loop_nest import stride_kinds_of as stride_kinds_of
 
 
 class Expression(Traceable, metaclass=Interned):
-    """A scalar at each point of the iteration space. Interned, so a common subexpression is one object."""
+    """A scalar at each point of the iteration space. Interned, so a common subexpression is one object.
+
+    Only loads, parameters and casts are int8, int16 or uint8: operators compute them as int32, and a cast wraps the result
+    around. So a backend needs no operators of these dtypes.
+    """
 
     __slots__ = ("__weakref__", "dtype", "inputs")
     dtype: DType
@@ -33,6 +37,8 @@ class Expression(Traceable, metaclass=Interned):
         """Apply an operator to expressions and numbers. Operators that are not primitive are inlined."""
         dtypes = [x.dtype if isinstance(x, Expression) else weak_type_of(x) for x in inputs]
         dtype, result_dtype = operator.result_dtype(*dtypes)
+        if dtype.is_small:
+            dtype = int32  # the result is converted, so it wraps around
 
         def convert(k: int, x: object) -> Expression:
             is_condition = operator.name == "where" and k == 0
@@ -45,7 +51,7 @@ class Expression(Traceable, metaclass=Interned):
         if dtype is bool_ and operator.on_bools is not None:
             operator = operator.on_bools
         if operator.is_primitive:
-            return Op(operator, operands, result_dtype)
+            return cast(Op(operator, operands, bool_ if result_dtype is bool_ else dtype), result_dtype)
         result = operator.body(*operands)
         return cast(result, result_dtype) if isinstance(result, Expression) else constant(result, result_dtype)
 
@@ -208,8 +214,24 @@ def constant(value: Any, dtype: DType) -> Constant:
 
 
 def cast(x: Expression, dtype: DType) -> Expression:
-    """Convert an expression to another dtype."""
-    return x if x.dtype is dtype else Op(None, (x,), dtype)
+    """Convert an expression to another dtype. A float becomes a small integer by way of int32, so it wraps around."""
+    if x.dtype is dtype:
+        return x
+    if isinstance(x, Constant) and x.dtype.is_small and dtype is int32:
+        return Constant(x.text, int32)
+    if dtype.is_small and is_cast(x) and x.dtype is int32 and x.inputs[0].dtype is dtype:
+        return x.inputs[0]
+    return Op(None, (cast(x, int32) if dtype.is_small and x.dtype.is_float else x,), dtype)
+
+
+def widen(x: Expression) -> Expression:
+    """Convert int8, int16 and uint8 to int32, as which kernels compute them; return any other expression unchanged."""
+    return cast(x, int32) if x.dtype.is_small else x
+
+
+def is_cast(e: Expression) -> bool:
+    """Return whether an expression is a conversion to another dtype."""
+    return isinstance(e, Op) and e.operator is None
 
 
 def reduce_expr(

@@ -176,10 +176,10 @@ def check_class_shapes(name: str, x: Array, targets: Array) -> None:
     if getattr(targets, "shape", None) != shape:
         got = getattr(targets, "shape", type(targets).__name__)
         raise ShapeError(f"{name}: got targets of shape {got}, expected {shape}, one class index for each row of logits")
-    if not x.dtype.is_float or not targets.dtype.is_integer:
+    if not x.dtype.is_float or not targets.dtype.is_index:
         raise DTypeError(
             f"{name}: got logits of dtype {x.dtype} and targets of dtype {targets.dtype}, expected floats and class "
-            "indices of int64"
+            "indices of int64 or int32"
         )
 
 

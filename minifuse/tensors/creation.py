@@ -144,7 +144,7 @@ def from_numpy(array: NumpyArray, backend: str | None = None, requires_grad: boo
     Raises
     ------
     DTypeError
-        The dtype of the array is not float32, float64, int32, int64 or bool.
+        The dtype of the array is not one of minifuse.
     ViewError
         A stride is not a multiple of the element size.
 

@@ -40,8 +40,11 @@ PathLike = str | os.PathLike[str]
 DTYPE_NAMES = {
     "F32": "float32",
     "F64": "float64",
+    "I8": "int8",
+    "I16": "int16",
     "I32": "int32",
     "I64": "int64",
+    "U8": "uint8",
     "BOOL": "bool",
 }  # element type in the format -> name of minifuse's dtype
 STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of save_state

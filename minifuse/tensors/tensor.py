@@ -46,7 +46,7 @@ class Tensor(Array):
     offset : int
         The position of the first element in its storage, in elements.
     dtype : DType
-        float32, float64, int32, int64 or bool.
+        The element type.
     backend : str
         The name of the backend that stores the tensor and computes with it.
     requires_grad : bool

@@ -47,7 +47,7 @@ def shapes(min_dims: int = 0, max_dims: int = 4, max_side: int = 5, min_side: in
 
 
 def dtypes(kinds: str = "fib") -> st.SearchStrategy[DType]:
-    """Strategy for dtypes of the given kinds: "f" for floats, "i" for integers, "b" for bool.
+    """Strategy for dtypes of the given kinds: "f" for floats, "i" for signed integers, "u" for uint8, "b" for bool.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def _with_new_dims(draw: st.DrawFn, shape: Shape) -> View:
 def arrays(
     shape: Shape, dtype: DType | str = float32, domain: tuple[float, float] = (-2.0, 2.0)
 ) -> st.SearchStrategy[np.ndarray]:
-    """Strategy for NumPy arrays of random numbers in a domain (both ends included for integers, ignored for bools).
+    """Strategy for NumPy arrays of random numbers in a domain (ignored for bools; of integers both ends included).
 
     Only the seed is drawn: arrays of any size cost the same, and do not shrink.
 
@@ -143,12 +143,14 @@ def arrays(
            [5, 5, 5]], dtype=int32)
     """
     element_type, (low, high) = as_dtype(dtype).numpy, domain
+    if element_type.kind in "iu":
+        low, high = max(low, np.iinfo(element_type).min), min(high, np.iinfo(element_type).max)
 
     def fill(seed: int) -> np.ndarray:
         random = np.random.default_rng(seed)
         if element_type.kind == "b":
             return random.random(shape) < 0.5
-        if element_type.kind == "i":
+        if element_type.kind in "iu":
             return random.integers(int(low), int(high), shape, element_type, endpoint=True)
         return np.asarray(random.uniform(low, high, shape), element_type)
 

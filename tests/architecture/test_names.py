@@ -24,7 +24,7 @@ PRECISION = (
 )
 BACKENDS = "backends register_backend set_default_backend use_backend synchronize"
 CLASSES = "Tensor Scalar"
-DTYPES = "float32 float64 int32 int64 bool_"
+DTYPES = "float32 float64 int8 int16 int32 int64 uint8 bool_"
 ERRORS = (
     "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "
     "FuseError CompileError CudaError CheckpointError OutOfMemoryError SimtError DataError"

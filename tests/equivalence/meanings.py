@@ -63,7 +63,7 @@ def erf(x):
 
 def power(a, b):
     """NumPy's, and the quotient without its fraction where it refuses an integer to a negative power."""
-    if np.result_type(a, b).kind != "i":
+    if np.result_type(a, b).kind not in "iu":
         return np.power(a, b)
     a, b = np.broadcast_arrays(a, b)
     y = np.power(a, np.maximum(b, np.zeros_like(b)))
@@ -124,6 +124,7 @@ MOVES = {"eq", "ne", "lt", "gt", "le", "ge", "isnan", "where", "clip", "neg", "p
     "detach"
 }
 ARITHMETIC = {"add", "sub", "mul", "div", "floordiv", "mod", "sqrt"}
+NARROW = (np.float16, np.float32)  # what NumPy makes of bools and of integers of 8 and 16 bits; minifuse makes float64
 KINDS = dict.fromkeys(MOVES, "exact") | dict.fromkeys(ARITHMETIC, "rounded") | {"gelu": "composed"}
 
 
@@ -140,10 +141,10 @@ def kind_of(name):
 
 
 def judge(name, *operands):
-    """An operator of NumPy arrays: floats in float64, integers and bools as they are unless they give a float16."""
+    """An operator of NumPy arrays: floats in float64, integers and bools as they are unless they give another float."""
     with np.errstate(all="ignore"):
         found = np.asarray(meaning(name)(*[a.astype(np.float64) if a.dtype.kind == "f" else a for a in operands]))
-        return meaning(name)(*[a.astype(np.float64) for a in operands]) if found.dtype == np.float16 else found
+        return meaning(name)(*[a.astype(np.float64) for a in operands]) if found.dtype in NARROW else found
 
 
 def numpy_dtype(name, *arrays):
@@ -175,7 +176,7 @@ def operands(name, dtype, recipes, seed=0):
             array = random.uniform(low, high, recipe.base)
             array = np.abs(array) + 0.2 if k == AWAY_FROM_0.get(name) else array
         else:
-            array = random.integers(-9, 10, recipe.base) if kind.kind == "i" else random.random(recipe.base) < 0.6
+            array = random.integers(-9, 10, recipe.base) if kind.kind in "iu" else random.random(recipe.base) < 0.6
         arrays.append(np.asarray(array).astype(kind))
     return arrays
 

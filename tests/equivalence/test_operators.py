@@ -33,6 +33,7 @@ LARGEST_CANCELLED = 5.0  # of an operator that is made of several: gelu, which i
 EXTREMES = {
     "f": [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 88.0, -104.0],
     "i": [0, 1, -1, 2, 3, -7, 10],
+    "u": [0, 1, 2, 3, 10],
     "b": [False, True],
 }
 
@@ -44,7 +45,7 @@ def specials(dtype):
     if kind.kind == "f":
         limits = np.finfo(kind)
         values[1:1] = [limits.max, limits.tiny / 8, -limits.max, limits.tiny, -limits.smallest_subnormal]
-    elif kind.kind == "i":
+    elif kind.kind in "iu":
         values[1:1] = [np.iinfo(kind).min, np.iinfo(kind).max, np.iinfo(kind).min + 1]
     return np.array(values, kind)
 

@@ -118,7 +118,7 @@ def test_the_struct_contains_device_shape_and_strides():
 
 @pytest.mark.parametrize(
     ("dtype", "text"),
-    list(zip(DTYPES, ["<f4", "<f8", "<i4", "<i8", "|b1"], strict=True)),
+    list(zip(DTYPES, ["<f4", "<f8", "|i1", "<i2", "<i4", "<i8", "|u1", "|b1"], strict=True)),
     ids=[dtype.name for dtype in DTYPES],
 )
 def test_the_interface_of_an_array(dtype, text):

@@ -222,12 +222,17 @@ SHAPES = {
 DTYPES = {
     "complex number": (lambda o: o.v + 1j, DTypeError, "expected a tensor or a real number, got complex (1j)"),
     "complex data": (lambda o: mf.tensor([1j]), DTypeError, "complex128", "expected real numbers"),
-    "complex array": (lambda o: o.v * np.ones(3, complex), DTypeError, "complex128", "float32, float64, int32, int64, bool"),
+    "complex array": (
+        lambda o: o.v * np.ones(3, complex),
+        DTypeError,
+        "complex128",
+        "float32, float64, int8, int16, int32, int64, uint8, bool",
+    ),
     "complex dtype": (
         lambda o: mf.zeros(2, dtype=complex),
         DTypeError,
         "complex",
-        "use one of float32, float64, int32, int64, bool",
+        "use one of float32, float64, int8, int16, int32, int64, uint8, bool",
     ),
     "float16": (
         lambda o: mf.tensor(np.ones(2, np.float16)),
@@ -235,7 +240,12 @@ DTYPES = {
         "float16 (shape (2,)) is not supported",
         "array.astype(",
     ),
-    "uint8": (lambda o: mf.tensor(np.ones(2, np.uint8)), DTypeError, "uint8 (shape (2,)) is not supported", "array.astype("),
+    "uint16": (
+        lambda o: mf.tensor(np.ones(2, np.uint16)),
+        DTypeError,
+        "uint16 (shape (2,)) is not supported",
+        "array.astype(",
+    ),
     "datetime": (
         lambda o: mf.tensor(np.array(["2020-01-01"], "M8[D]")),
         DTypeError,
@@ -255,7 +265,7 @@ DTYPES = {
     "unknown name": (
         lambda o: mf.zeros(2, dtype="float"[::-1]),
         DTypeError,
-        "dtype 'taolf' is not supported; use one of float32, float64, int32, int64, bool",
+        "dtype 'taolf' is not supported; use one of float32, float64, int8, int16, int32, int64, uint8, bool",
     ),
     "name of a smaller float": (
         lambda o: mf.zeros(2, dtype="float16"),

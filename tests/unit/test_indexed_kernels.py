@@ -316,7 +316,7 @@ def test_values_that_do_not_fit_are_refused():
             mf.elementwise(lambda i, v, x: mf.atomic_add(x, i, v), raw="x")(i, value, x)
     with pytest.raises(DTypeError, match="a store of int64 to a raw argument of bool"):
         mf.elementwise(lambda i, x: x.__setitem__(i, i), raw="x")(i, x > 0)
-    with pytest.raises(DTypeError, match="atomic_add: got an array of bools"):
+    with pytest.raises(DTypeError, match="atomic_add: got an array of bool; use int32"):
         mf.elementwise(lambda i, x: mf.atomic_add(x, i, True), raw="x")(i, x > 0)
 
 

@@ -7,10 +7,11 @@ transposes squares in registers.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ...core.dtypes import DType, bool_
+from ...core.dtypes import DType
 from .accumulators import AccumulatorPrinter
 
 TILE_ROWS, TILE_COLUMNS = 16, 64  # of a tile, which has as many elements as a block
+MIN_STAGED_BYTES = 4  # of an element: a square of smaller elements would have more rows than a tile
 MAX_STAGED = 8  # operands of which a tile is copied: the copies of more would not fit in the first cache
 
 
@@ -31,7 +32,9 @@ def stage_tile(
 
     def find_turned(operands: Mapping[str, DType]) -> list[str]:
         all_kinds = {
-            name: emitter.stride_kinds[name] for name, dtype in operands.items() if dtype is not bool_ and emitter.is_pure
+            name: emitter.stride_kinds[name]
+            for name, dtype in operands.items()
+            if dtype.itemsize >= MIN_STAGED_BYTES and emitter.is_pure
         }
         return [name for name, kinds in all_kinds.items() if kinds[a] == "1" and kinds[b] == "s"][:MAX_STAGED]
 

@@ -26,6 +26,7 @@ from ...ir.kernel_ir import (
     copy_kernel,
     reduce_expr,
     renumber_operands,
+    widen,
 )
 from ...ir.kernel_tracing import trace
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
@@ -41,6 +42,7 @@ from ..base import (
     as_load,
     empty_reduction_error,
     identity_for,
+    matmul_widened,
 )
 from ..codegen.gpu_schedule import choose_schedule
 from ..codegen.nest import KernelNest
@@ -207,7 +209,7 @@ class CudaBackend(Backend):
                 return
             op = as_operator(op, 2, identity)
             functions[op.name] = op.body
-        self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a], functions)
+        self._run(reduce_expr(op, widen(as_load(0, a))), a.layout.shape, tuple(dims), out, [a], functions)
 
     def _reduce_without_identity(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Reduce from the first element. Without an identity, one thread must process a whole row."""
@@ -225,6 +227,9 @@ class CudaBackend(Backend):
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        if BY_NUMPY[out.data.dtype].is_small:
+            matmul_widened(self.matmul, a, b, out)
+            return
         with self._on_device([a, b], out) as addresses:
             kernel, layouts = plain_matmul(BY_NUMPY[out.data.dtype]), [x.layout for x in (out, a, b)]
             self.compile(Step.of_layouts(kernel, out.layout.shape, (), layouts[:1], layouts[1:])).load()(*addresses)

@@ -25,11 +25,12 @@ from ...ir.kernel_ir import (
     reduce_expr,
     renumber_operands,
     stride_kinds_of,
+    widen,
 )
 from ...ir.kernel_tracing import trace
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
-from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
+from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ..codegen.nested_loops import NestedLoops
 from ..codegen.short_axes import MIN_UNROLLED_POINTS, short_literals
@@ -265,7 +266,7 @@ class ParallelBackend(Backend):
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
         if isinstance(op, Operator):
-            self._run(reduce_expr(op, as_load(0, a)), a.layout.shape, tuple(dims), out, [a])
+            self._run(reduce_expr(op, widen(as_load(0, a))), a.layout.shape, tuple(dims), out, [a])
             return
         identity = identity_for(op, BY_NUMPY[a.data.dtype])
         if identity is None and 0 in [a.layout.shape[d] for d in dims]:
@@ -274,6 +275,9 @@ class ParallelBackend(Backend):
 
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
+        if BY_NUMPY[out.data.dtype].is_small:
+            matmul_widened(self.matmul, a, b, out)
+            return
         out_layout, a_layout, b_layout = (x.layout.without_offset() for x in (out, a, b))
         bind_matmul(BY_NUMPY[out.data.dtype], out_layout, a_layout, b_layout)(out.address, a.address, b.address)
 

@@ -16,7 +16,7 @@ from threading import Lock, Thread, main_thread
 
 import numpy as np
 
-from ...core.dtypes import DType, int32
+from ...core.dtypes import DType, int8, int16, int32, uint8
 from ...core.errors import MinifuseError
 from ...ir.kernel_ir import KernelParameter
 from ...runtime.processors import count_processors
@@ -26,6 +26,8 @@ from ..llvm_linker import METH_FASTCALL, METH_O, MethodDef, link_text
 from ..operand import check_fits
 from .thread_pool_llvm import pool_text
 
+# Formats of numbers that may be out of range: 8 bytes each, as little-endian 64-bit integers, whose upper bits are not read.
+INTEGER_FORMATS = {int8: "b7x", uint8: "B7x", int16: "h6x", int32: "i4x"}
 Drive = Callable[[int, int, int, bytes], None]
 
 MAX_THREADS = 256  # entries in the tables of the pool
@@ -236,8 +238,8 @@ class CpuKernelLauncher:
     @cached_property
     def pack(self) -> Callable[..., bytes]:
         """The function that packs the values of a launch, 8 bytes each: addresses, then numbers."""
-        letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in self.numbers)
-        return struct.Struct(f"={self.address_count}q{letters}").pack
+        formats = ["d" if p.dtype.is_float else INTEGER_FORMATS.get(p.dtype, "q") for p in self.numbers]
+        return struct.Struct(f"={self.address_count}q{''.join(formats)}").pack
 
     def __call__(self, *values: float) -> None:
         """Launch the kernel on one thread or on several."""
@@ -249,7 +251,7 @@ class CpuKernelLauncher:
 
     def fast_entry(self) -> Launcher:
         """Return a faster function for this launch if it runs on one thread and no number needs a check; else self."""
-        if self.chunks > 1 or any(p.dtype is int32 for p in self.numbers):
+        if self.chunks > 1 or any(p.dtype in INTEGER_FORMATS for p in self.numbers):
             return self
         kinds = ["i64"] * self.address_count + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
         return make_fast_run(self.kernel_address, self.count, kinds, self.constants, self, self.header)

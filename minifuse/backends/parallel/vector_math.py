@@ -18,8 +18,11 @@ from numba.core.base import BaseContext
 from numba.core.types import boolean as bool_
 from numba.core.types import float32 as f32
 from numba.core.types import float64 as f64
+from numba.core.types import int8 as i8
+from numba.core.types import int16 as i16
 from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
+from numba.core.types import uint8 as u8
 from numba.core.typing.context import Context
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
@@ -30,9 +33,10 @@ from .vector_emitter import Lowering
 
 # fmt: off
 __all__ = [  # noqa: RUF022  # by subject
-    "bool_", "f32", "f64", "i32", "i64", "inf", "nan",
-    "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i32", "pointer_i64",
-    "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i32", "block_of_i64",
+    "bool_", "f32", "f64", "i8", "i16", "i32", "i64", "inf", "nan", "u8",
+    "pointer_bool_", "pointer_f32", "pointer_f64", "pointer_i8", "pointer_i16", "pointer_i32", "pointer_i64", "pointer_u8",
+    "block_of_bool_", "block_of_f32", "block_of_f64", "block_of_i8", "block_of_i16", "block_of_i32", "block_of_i64",
+    "block_of_u8",
     "abs", "add", "atomic_add", "floor", "floordiv", "invert", "isnan", "lshift", "maximum", "minimum", "mod", "mul",
     "rshift", "rsqrt", "sqrt", "sub", "where",
     "cos", "erf", "exp", "log", "log1p", "pow", "sigmoid", "sin", "tanh",
@@ -57,7 +61,9 @@ EITHER_ZERO = ("nsz",)
 
 pointer_f32, pointer_f64, pointer_i32, pointer_i64 = [pointer_to(kind) for kind in (f32, f64, i32, i64)]
 block_of_f32, block_of_f64, block_of_i32, block_of_i64 = [block_of(kind) for kind in (f32, f64, i32, i64)]
-pointer_bool_, block_of_bool_ = pointer_to(types.uint8), block_of(types.uint8)  # in memory a bool is a byte
+pointer_i8, pointer_i16, pointer_u8 = [pointer_to(kind) for kind in (i8, i16, u8)]
+block_of_i8, block_of_i16, block_of_u8 = [block_of(kind) for kind in (i8, i16, u8)]
+pointer_bool_, block_of_bool_ = pointer_u8, block_of_u8  # in memory a bool is a byte
 
 
 @kernel_function()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ....ir.kernel_ir import Kernel
+from ..intrinsics.pointer_table import pointer_function
 from .base import CudaSource
 from .select import GeneratedKernel
 
@@ -21,12 +22,12 @@ class TableSource(CudaSource):
 
     def head(self) -> list[str]:
         """Emit the loads of the array's entries in the table, then the positions of the thread's elements."""
-        kinds = [kind.removeprefix("*") for _, kind in super().parameters()[: len(self.stride_kinds)]]
-        pointers = [f"{kind}_at(table, {moved(k)})" for k, kind in enumerate(kinds)]
+        dtypes = self.kernel.operand_dtypes()
+        pointers = [f"{pointer_function(dtype)}(table, {moved(k)})" for k, dtype in enumerate(dtypes)]
         names = [*self.integers(), "before"]
-        numbers = [f"table[{moved(len(kinds) + k)}]" for k in range(len(names))]
+        numbers = [f"table[{moved(len(dtypes) + k)}]" for k in range(len(names))]
         return [
-            f"row = {len(kinds) + len(names)} * arrays[cuda.blockIdx.x]  # where the table tells of this block's array",
+            f"row = {len(dtypes) + len(names)} * arrays[cuda.blockIdx.x]  # where the table tells of this block's array",
             *[f"{name} = {pointer}" for name, pointer in zip(self.stride_kinds, pointers, strict=True)],
             f"{', '.join(names)} = {', '.join(numbers)}",
             "block = cuda.blockIdx.x - before  # counted from the first one of the array",

@@ -20,7 +20,7 @@ LEGACY_STREAM = 1  # number of the legacy default stream in `__cuda_array_interf
 UNCLAIMED_NAME = b"dltensor"  # name of a capsule that no library has consumed
 # References to an unclaimed capsule: from the dict entry, the loop variable, and the argument of getrefcount.
 UNCLAIMED_REFERENCES = 3
-DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # by NumPy's kind
+DLPACK_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # by NumPy's kind
 
 
 class DLDevice(ctypes.Structure):

@@ -85,6 +85,7 @@ def _numba_type_getter(name: str) -> Callable[[], object]:
 
 
 f32, f64 = Intrinsic(np.float32, _numba_type_getter("float32")), Intrinsic(np.float64, _numba_type_getter("float64"))
+i8, i16 = Intrinsic(np.int8, _numba_type_getter("int8")), Intrinsic(np.int16, _numba_type_getter("int16"))
 i32, i64 = Intrinsic(np.int32, _numba_type_getter("int32")), Intrinsic(np.int64, _numba_type_getter("int64"))
 u8, u32 = Intrinsic(np.uint8, _numba_type_getter("uint8")), Intrinsic(np.uint32, _numba_type_getter("uint32"))
 u64 = Intrinsic(np.uint64, _numba_type_getter("uint64"))

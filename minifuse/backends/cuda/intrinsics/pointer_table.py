@@ -4,27 +4,29 @@
 convert it to a pointer.
 """
 
-import numpy as np
-
+from ....core.dtypes import DTYPES, DType, bool_
 from ....simt import Array, word
 from ....simt.pointers import PointerTableArray
-from ..tile_shapes import ITEMSIZE
 from . import base
 from .base import Intrinsic, intrinsic
 
 
-def load_pointer(element: str) -> Intrinsic[Array]:
-    """Return the intrinsic that reads a pointer to elements of one type from a table."""
-    kind = getattr(base, element)
-    stored = np.bool_ if element == "u8" else kind.python_semantics  # a bool is a byte
+def pointer_function(dtype: DType) -> str:
+    """Return the name of the function that reads a pointer to elements of one dtype: `f32_at`."""
+    return f"{dtype.short.rstrip('_')}_at"
+
+
+def load_pointer(dtype: DType) -> Intrinsic[Array]:
+    """Return the intrinsic that reads a pointer to elements of one dtype from a table."""
+    kind = base.u8 if dtype is bool_ else getattr(base, dtype.short)  # a bool is a byte
 
     @word
     def at(table: PointerTableArray, k: int) -> Array:
         """Return the memory whose address is table[k]."""
-        return table.follow(k, stored)
+        return table.follow(k, dtype.numpy)
 
-    at.__name__ = f"{element}_at"
+    at.__name__ = pointer_function(dtype)
     return intrinsic("base_llvm.load_pointer", kind)(at)
 
 
-DEVICE_FUNCTIONS = {f"{element}_at": load_pointer(element) for element in ITEMSIZE}
+DEVICE_FUNCTIONS = {pointer_function(dtype): load_pointer(dtype) for dtype in DTYPES}

@@ -18,6 +18,7 @@ from . import functions as _functions
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
 from .core import operators as _operators
 from .core.dispatch import no_grad
+from .core.dtypes import OTHER_NAMES as _OTHER_NAMES
 from .core.dtypes import bool_, float32, float64, int8, int16, int32, int64, uint8
 from .core.errors import (
     BackendError,
@@ -87,7 +88,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_functions.load()})
+    return sorted({*globals(), *__all__, *_functions.load(), *_OTHER_NAMES})
 
 
 __all__ = [

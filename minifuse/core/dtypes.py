@@ -53,6 +53,8 @@ bool_ = DType("bool", "bool_")
 DTYPES = (float32, float64, int8, int16, int32, int64, uint8, bool_)
 BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 BY_NAME = {dtype.name: dtype for dtype in DTYPES}
+# PyTorch's other names in `minifuse`; a str such as "long" has NumPy's meaning.
+OTHER_NAMES = {"bool": bool_, "double": float64, "float": float32, "int": int32, "long": int64, "short": int16}
 BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 PYTHON_TYPE_OF: dict[type, type] = {

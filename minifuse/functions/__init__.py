@@ -7,6 +7,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     joining        cat, stack, split, chunk, repeat, tile, roll, meshgrid, ...
     shaping        views, diagonals, triangles: movedim, narrow, diagonal, tril, ...
     methods        the methods of arrays as functions: mf.sum(x, dim=1) is x.sum(dim=1)
+    dtypes         finfo, iinfo, promote_types, result_type, can_cast, isdtype
     products       matmuls with other names, einsum, tensordot, kron, outer, ...
     statistics     amax, norm, nansum, std_mean, cov, trapezoid, ...
     creation       eye, linspace, full_like, as_tensor, windows, ...
@@ -20,13 +21,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ..core.dtypes import OTHER_NAMES
 from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
 MODULES = (
-    "methods", "elementwise", "joining", "shaping", "products", "statistics", "creation", "random", "attributes",
-    "numpy_names",
+    "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
+    "attributes", "numpy_names",
 )  # fmt: skip
 
 
@@ -38,8 +40,10 @@ def load() -> dict[str, Callable[..., Any]]:
     return functions
 
 
-def find_function(name: str) -> Callable[..., Any]:
-    """Return the function `mf.name`. Raise AttributeError with what to write instead, if there is none."""
+def find_function(name: str) -> Any:
+    """Return the function or the dtype `mf.name`. Raise AttributeError with what to write instead, if there is none."""
+    if name in OTHER_NAMES:
+        return OTHER_NAMES[name]
     if not name.startswith("_") and (entry := load().get(name)) is not None:
         return entry
     raise missing_error("module 'minifuse'", name, "mf.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.registry import backends, host_backend, set_default_backend
-from ..core.dtypes import BY_NAME, DType, as_dtype
+from ..core.dtypes import DType, as_dtype
 from ..core.errors import BackendError
 from ..core.indexing import normalize_dim
 from ..ir.array_methods import Array
@@ -29,10 +29,9 @@ def conversion(name: str) -> Callable[[Array], Array]:
 
 
 for _name, _dtype in CONVERSIONS.items():
-    if _dtype in BY_NAME:
-        _method = conversion(_dtype)
-        _method.__name__ = _name
-        setattr(Array, _name, _method)
+    _method = conversion(_dtype)
+    _method.__name__ = _name
+    setattr(Array, _name, _method)
 
 
 @function("dim", "ndimension", method=True)

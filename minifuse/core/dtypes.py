@@ -12,13 +12,16 @@ from .errors import DTypeError
 class DType:
     """A data type: its name, its short name in generated source, and its size in bytes."""
 
-    __slots__ = ("is_float", "is_index", "is_integer", "is_small", "itemsize", "name", "numpy", "short")
+    __slots__ = ("is_float", "is_index", "is_integer", "is_small", "itemsize", "limits", "name", "numpy", "short")
 
     def __init__(self, name: str, short: str) -> None:
         self.name, self.short = name, short
         self.numpy: np.dtype[Any] = np.dtype(name)
         self.itemsize = self.numpy.itemsize
         self.is_float, self.is_integer = self.numpy.kind == "f", self.numpy.kind in "iu"
+        self.limits = (0, 1)  # the least and the greatest integer
+        if self.is_integer:
+            self.limits = int(np.iinfo(self.numpy).min), int(np.iinfo(self.numpy).max)
         self.is_index = self.is_integer and self.itemsize >= 4  # whether its arrays may index other arrays
         self.is_small = self.is_integer and not self.is_index  # kernels compute it as int32, and convert what they store
 
@@ -31,8 +34,8 @@ class DType:
 
     def holds(self, number: float) -> bool:
         """Return whether a number is in the range of this integer dtype."""
-        limits = np.iinfo(self.numpy)
-        return int(limits.min) <= number <= int(limits.max)
+        low, high = self.limits
+        return low <= number <= high
 
     def __repr__(self) -> str:
         return self.name

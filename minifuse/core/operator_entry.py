@@ -93,8 +93,8 @@ class Operator:
             return bool((self.on_bools or self).identity)
         if dtype.is_float:
             return float(self.identity)
-        limits = np.iinfo(dtype.numpy)
-        return int(min(max(self.identity, int(limits.min)), int(limits.max)))
+        low, high = dtype.limits
+        return int(min(max(self.identity, low), high))
 
     def result_dtype(self, *dtypes: DType | WeakType) -> tuple[DType, DType]:
         """Return (dtype of the computation, dtype of the result) for these operands.

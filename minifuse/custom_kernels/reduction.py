@@ -12,7 +12,7 @@ from typing import Any, NoReturn, SupportsFloat
 import numpy as np
 
 from ..compiler import plan
-from ..core.dtypes import DType, Number, as_dtype, as_number, bool_, int64
+from ..core.dtypes import DType, Number, as_dtype, as_number, bool_, int64, uint8
 from ..core.errors import DTypeError, FuseError, GradientError
 from ..core.indexing import Dims, Shape, normalize_dims
 from ..core.interning import Interned
@@ -228,7 +228,7 @@ class Reduction:
 
         combine, a, b, c = self.combine, *map(value, zip(*probes, strict=True))
         one = value([state.identity_for(dtype) for state, dtype in zip(monoid.states, dtypes, strict=True)])
-        low = value([True if dtype is bool_ else -2 for dtype in dtypes])
+        low = value([True if dtype is bool_ else 0 if dtype is uint8 else -2 for dtype in dtypes])
         checked = [(one, one, one), (one, b, b), (c, one, c)]
         if len(dtypes) == 1:  # states depend on each other, so not any numbers are states
             checked += [(low, one, low), (one, low, low)]

@@ -89,7 +89,9 @@ class Tensor(Array):
 
     @classmethod
     def full(cls, shape: Shape, value: Number, dtype: DType, backend: Backend) -> "Tensor":
-        """Return a tensor filled with one number."""
+        """Return a tensor filled with one number. Raise DTypeError if it does not fit an integer type."""
+        if dtype.is_integer and not dtype.holds(value):
+            raise DTypeError(f"full: {value} does not fit {dtype}; use a larger type, or a float type")
         result = cls.empty(shape, dtype, backend)
         backend.fill(result.buffer, result.address, dtype, result.meta.layout, value)
         return result

@@ -85,6 +85,27 @@ def test_numbers_that_do_not_fit_are_refused(dtype, backend):
             x + number
         with pytest.raises(mf.DTypeError, match=f"{number} does not fit {dtype}"):
             mf.fuse(lambda x, n: x * n)(x, number)
+        with pytest.raises(mf.DTypeError, match=f"full: {number} does not fit {dtype}"):
+            mf.full(3, number, dtype=dtype)
+
+
+@pytest.mark.sampled(2, each="dtype")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_own_kernels_and_batches_of_small_integers(dtype, backend):
+    x = random(dtype, (5, 4), 1)
+    largest = mf.reduction(identity=int(np.iinfo(dtype).min), combine=lambda a, b: mf.where(a > b, a, b))
+    np.testing.assert_array_equal(largest(mf.tensor(x), dim=1).numpy(), x.max(1))
+    np.testing.assert_array_equal(mf.elementwise(lambda a: a * 3 + 1)(mf.tensor(x)).numpy(), x * np.array(3, dtype) + 1)
+
+    @mf.elementwise(raw=("out", "x"))
+    def reverse(k, out, x):
+        out[3 - k] = x[k] * 2
+
+    y = mf.zeros(4, dtype=dtype)
+    reverse(mf.arange(4), y, mf.tensor(x[0]))
+    np.testing.assert_array_equal(y.numpy(), x[0, ::-1] * np.array(2, dtype))
+    doubled = mf.fuse(lambda *xs: [x * 2 for x in xs])(*[mf.ones(n, dtype=dtype) for n in (3, 4, 5)])
+    assert [z.tolist() for z in doubled] == [[2] * 3, [2] * 4, [2] * 5]
 
 
 def test_small_integers_are_no_indices(backend):

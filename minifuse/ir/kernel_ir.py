@@ -219,7 +219,7 @@ def cast(x: Expression, dtype: DType) -> Expression:
         return x
     if isinstance(x, Constant) and x.dtype.is_small and dtype is int32:
         return Constant(x.text, int32)
-    if dtype.is_small and is_cast(x) and x.dtype is int32 and x.inputs[0].dtype is dtype:
+    if dtype.is_small and x.dtype is int32 and isinstance(x, Op) and x.operator is None and x.inputs[0].dtype is dtype:
         return x.inputs[0]
     return Op(None, (cast(x, int32) if dtype.is_small and x.dtype.is_float else x,), dtype)
 
@@ -227,11 +227,6 @@ def cast(x: Expression, dtype: DType) -> Expression:
 def widen(x: Expression) -> Expression:
     """Convert int8, int16 and uint8 to int32, as which kernels compute them; return any other expression unchanged."""
     return cast(x, int32) if x.dtype.is_small else x
-
-
-def is_cast(e: Expression) -> bool:
-    """Return whether an expression is a conversion to another dtype."""
-    return isinstance(e, Op) and e.operator is None
 
 
 def reduce_expr(
@@ -453,16 +448,3 @@ def renumber_operands(expressions: Sequence[Expression]) -> tuple[tuple[Expressi
     """Renumber the loads of some expressions as 0, 1, ... Return the expressions, and the old index of each new index."""
     old_indices = [x.index for x in Kernel(tuple(expressions), ()).find_all(Load)]
     return tuple(replace(e, Load, lambda x: type(x)(old_indices.index(x.index), x.dtype)) for e in expressions), old_indices
-
-
-def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
-    """Renumber the indexed operands of a kernel without effects as 0, 1, ... Return the kernel, and the old indices."""
-    old_indices = sorted({e.index for e in kernel.find_all(IndexedAccess)})
-    rebuilt: dict[Expression, Expression] = {}
-    for e in kernel.order:
-        if isinstance(e, IndexedAccess):
-            rebuilt[e] = type(e)(old_indices.index(e.index), e.stores_before, tuple(rebuilt[x] for x in e.inputs), e.dtype)
-        else:
-            rebuilt[e] = replace(e, IndexedAccess, lambda x: rebuilt[x])
-    pointwise, rows = (tuple(rebuilt[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
-    return Kernel(pointwise, rows), old_indices

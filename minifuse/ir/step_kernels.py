@@ -9,6 +9,7 @@ from .composite_op import CompositeOp
 from .kernel_ir import (
     Accumulator,
     Expression,
+    IndexedAccess,
     Kernel,
     Load,
     OpaqueOutput,
@@ -149,3 +150,16 @@ def offset_operands(e: Expression, output_offset: int, input_offset: int) -> Exp
     """Add an offset to the index of each output, and another to that of each input, that an expression reads."""
     e = replace(e, Load, lambda x: type(x)(x.index + input_offset, x.dtype))
     return replace(e, ReadOutput, lambda x: ReadOutput(x.index + output_offset, x.dtype))
+
+
+def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
+    """Renumber the indexed operands of a kernel without effects as 0, 1, ... Return the kernel, and the old indices."""
+    old_indices = sorted({e.index for e in kernel.find_all(IndexedAccess)})
+    rebuilt: dict[Expression, Expression] = {}
+    for e in kernel.order:
+        if isinstance(e, IndexedAccess):
+            rebuilt[e] = type(e)(old_indices.index(e.index), e.stores_before, tuple(rebuilt[x] for x in e.inputs), e.dtype)
+        else:
+            rebuilt[e] = replace(e, IndexedAccess, lambda x: rebuilt[x])
+    pointwise, rows = (tuple(rebuilt[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
+    return Kernel(pointwise, rows), old_indices

@@ -31,6 +31,8 @@ VECTORS = {
     "i32": (r"\.v4\.[ubs]32", 1),
     "f64": (r"\.v2\.[fb]64", 2),
     "i64": (r"\.v2\.[ubs]64", 2),
+    "i8": (r"(\.v4\.[ubs]8|\.[ubs]32)", 1),
+    "i16": (r"\.v4\.[ubs]16", 1),
     "u8": (r"(\.v4\.[ubs]8|\.[ubs]32)", 1),
 }
 RANGE = "the remainder of a large argument modulo pi / 2 takes words of a table in local memory, and a product in float64"

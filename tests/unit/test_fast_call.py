@@ -157,11 +157,20 @@ def test_arguments_in_any_order_and_moved_on():
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("f32", -0.1), ("f64", math.pi), ("i32", -5), ("i64", -(2**62)), ("u8", 1), ("f32", math.inf)]
+    ("kind", "number"),
+    [("f32", -0.1), ("f64", math.pi), ("i8", -5), ("i16", -5), ("i32", -5), ("i64", -(2**62)), ("u8", 1), ("f32", math.inf)],
 )
 def test_a_constant_fills_its_slot(kind, number):
-    numpy = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8}[kind]
-    assert set(SLOT_FORMATS) == {"f32", "f64", "i32", "i64", "u8"}
+    numpy = {
+        "i8": np.int8,
+        "i16": np.int16,
+        "f32": np.float32,
+        "f64": np.float64,
+        "i32": np.int32,
+        "i64": np.int64,
+        "u8": np.uint8,
+    }[kind]
+    assert set(SLOT_FORMATS) == {"f32", "f64", "i8", "i16", "i32", "i64", "u8"}
     bytes_of = i64(encode_argument(kind, number))
     assert bytes_of == numpy(number).tobytes().ljust(8, b"\0")
 

@@ -18,11 +18,10 @@ from ...ir.kernel_ir import (
     LoopNest,
     ReduceExpr,
     constant,
-    renumber_indexed_operands,
     renumber_operands,
     replace,
 )
-from ...ir.step_kernels import BatchedKernel, MatmulKernel
+from ...ir.step_kernels import BatchedKernel, MatmulKernel, renumber_indexed_operands
 from ...ir.steps import Step
 from ..codegen.gpu_facts import Facts
 from ..codegen.nest import KernelNest

@@ -20,12 +20,12 @@ from ...ir.kernel_ir import (
     Shape,
     distinct_reductions,
     reduce_expr,
-    renumber_indexed_operands,
     renumber_operands,
     replace,
     stride_kinds_of,
 )
 from ...ir.segment_sum import match_segment_sum
+from ...ir.step_kernels import renumber_indexed_operands
 from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class

@@ -14,6 +14,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     random         randint, normal, bernoulli, multinomial, x.uniform_(), ...
     attributes     x.dim(), x.numel(), x.float(), x.cpu(), x.device, ...
     numpy_names    NumPy's names of these functions: np.concatenate, np.einsum, np.roll, ...
+    array_api      the namespace of the array API standard, which libraries ask tensors for
     missing        what to write in place of a name that minifuse lacks
 """
 
@@ -57,7 +58,10 @@ def find_method(array: Array, name: str) -> Any:
     AttributeError
         There is none. The message names what to write instead, where it is known.
     """
-    if name.startswith("_") or type(array).__dict__.get(name) is not None:  # a protocol, or a slot that is not set
+    present = getattr(type(array), name, None)
+    if isinstance(present, property):  # it raised an AttributeError: raise its own message again
+        return present.__get__(array)
+    if name.startswith("_") or present is not None:  # a protocol, or a slot that is not set
         raise AttributeError(f"{type(array).__name__!r} object has no attribute {name!r}")
     load()
     recipes = import_module(f"{__name__}.missing").RECIPES
@@ -95,5 +99,14 @@ def missing_error(owner: str, name: str, prefix: str) -> AttributeError:
     return AttributeError(f"{owner} has no attribute {name!r}{advice}", name=name)
 
 
+def array_namespace(array: Array, /, *, api_version: str | None = None) -> Any:
+    """Return the namespace of the array API standard, for libraries that compute with any kind of array."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"__array_namespace__: got the version {api_version!r}, expected 2024.12 or earlier")
+    load()
+    return import_module(f"{__name__}.array_api")
+
+
 MORE_ENTRIES.append(load)
+Array.__array_namespace__ = array_namespace  # type: ignore[attr-defined]
 Array.__getattr__ = find_method  # type: ignore[method-assign,assignment]

@@ -160,3 +160,9 @@ def set_default_device(device: object) -> None:
     """Create tensors on a device from now on, as `mf.set_default_backend` does."""
     name = str(device)
     set_default_backend(host_backend() if name == "cpu" else name)
+
+
+@function()
+def to_device(x: Any, device: object, stream: object = None) -> Any:
+    """Copy to a device; return the array itself if it is there."""
+    return x.to(device=device)

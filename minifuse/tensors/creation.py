@@ -1,10 +1,8 @@
 """Create tensors from data, or filled with a number."""
 
 import math
-from collections.abc import Callable
-from functools import wraps
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +27,6 @@ from ..core.indexing import ShapeLike, shape_of
 from .tensor import Tensor, to_array
 
 DTypeLike = DType | str | type | None
-F = TypeVar("F", bound=Callable[..., Any])
 
 DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
 DLPACK_CUDA = 2  # the device type of CUDA in DLPack
@@ -40,20 +37,13 @@ def backend_of(backend: str | None, device: object) -> str | None:
     return backend if device is None else str(device)
 
 
-def accept_device(create: F) -> F:
-    """Let a function accept PyTorch's `device=` in place of `backend=`."""
-
-    @wraps(create)
-    def call(*arguments: Any, device: object = None, **named: Any) -> Any:
-        if device is not None:
-            named["backend"] = backend_of(named.get("backend"), device)
-        return create(*arguments, **named)
-
-    return call  # type: ignore[return-value]
-
-
-@accept_device
-def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: npt.ArrayLike,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
+) -> Tensor:
     """Copy data into a new tensor.
 
     Parameters
@@ -87,6 +77,7 @@ def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = N
     tensor([[ 7., 10.],
             [15., 22.]])
     """
+    backend = backend_of(backend, device)
     if isinstance(data, Tensor) and active_tracer() is not None:
         result: Tensor = data.detach().clone() if dtype is None else data.detach().to(dtype).clone()
         return result.requires_grad_() if requires_grad else result
@@ -187,9 +178,13 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     return wrap_array(np.from_dlpack(source), backend, False)
 
 
-@accept_device
 def full(
-    shape: ShapeLike, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
+    shape: ShapeLike,
+    value: float,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Return a tensor filled with one number. Default dtype: that of `mf.tensor(value)`.
 
@@ -200,6 +195,7 @@ def full(
     tensor([[7, 7],
             [7, 7]])
     """
+    backend = backend_of(backend, device)
     np_dtype = value.dtype if isinstance(value, np.generic | np.ndarray) else None
     (value,) = as_numbers("full", value)
     target = as_dtype(dtype if dtype is not None else np_dtype if np_dtype is not None else BY_PYTHON[weak_type_of(value)])
@@ -210,8 +206,13 @@ def full(
     return result.requires_grad_() if requires_grad else result
 
 
-@accept_device
-def zeros(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *shape: ShapeLike,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
+) -> Tensor:
     """Return a tensor of zeros. Default dtype: float32.
 
     Examples
@@ -221,11 +222,17 @@ def zeros(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    backend = backend_of(backend, device)
     return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
 
 
-@accept_device
-def ones(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *shape: ShapeLike,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
+) -> Tensor:
     """Return a tensor of ones. Default dtype: float32.
 
     Examples
@@ -234,6 +241,7 @@ def ones(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None,
     >>> mf.ones(3, dtype=int)
     tensor([1, 1, 1])
     """
+    backend = backend_of(backend, device)
     return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
 
 
@@ -258,8 +266,9 @@ def full_like(x: Tensor, value: float, dtype: DTypeLike, backend: str | None, re
     return full(x.shape, value, dtype or x.dtype, backend or x.backend, requires_grad)
 
 
-@accept_device
-def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(
+    x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Return a tensor of zeros with the shape of `x`, and its dtype and backend by default.
 
     Examples
@@ -268,11 +277,13 @@ def zeros_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     >>> mf.zeros_like(mf.tensor([1, 2]))
     tensor([0, 0])
     """
+    backend = backend_of(backend, device)
     return full_like(x, 0, dtype, backend, requires_grad)
 
 
-@accept_device
-def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones_like(
+    x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Return a tensor of ones with the shape of `x`, and its dtype and backend by default.
 
     Examples
@@ -281,11 +292,13 @@ def ones_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, re
     >>> mf.ones_like(mf.tensor([1.5, 2.5]))
     tensor([1., 1.])
     """
+    backend = backend_of(backend, device)
     return full_like(x, 1, dtype, backend, requires_grad)
 
 
-@accept_device
-def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def empty_like(
+    x: Tensor, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Return an uninitialized tensor with the shape of `x`, and its dtype and backend by default.
 
     Examples
@@ -294,6 +307,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     >>> mf.empty_like(mf.zeros(2, 3)).shape
     (2, 3)
     """
+    backend = backend_of(backend, device)
     check_tensor(x)
     if active_tracer() is not None:  # a graph has no uninitialized values
         return zeros_like(x, dtype, backend, requires_grad)
@@ -301,9 +315,13 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     return result.requires_grad_() if requires_grad else result
 
 
-@accept_device
 def arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike = None, backend: str | None = None
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    device: object = None,
 ) -> Tensor:
     """Return the numbers start, start + step, ... below stop. With one argument, start is 0.
 
@@ -313,6 +331,7 @@ def arange(
     >>> mf.arange(3), mf.arange(0, 1, 0.25)
     (tensor([0, 1, 2]), tensor([0.  , 0.25, 0.5 , 0.75]))
     """
+    backend = backend_of(backend, device)
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = as_numbers("arange", start, stop, step)
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):

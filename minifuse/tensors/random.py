@@ -8,7 +8,7 @@ import numpy as np
 from ..core.dtypes import DType, NumpyArray, as_dtype, as_number, float32
 from ..core.errors import DTypeError
 from ..core.indexing import Shape, ShapeLike, shape_of
-from .creation import DTypeLike, accept_device, tracer_for, wrap_array
+from .creation import DTypeLike, backend_of, tracer_for, wrap_array
 from .tensor import Tensor
 
 RandomState = dict[str, str | int | dict[str, int]]  # state of NumPy's bit generator: the generator's name, and integers
@@ -124,8 +124,13 @@ def draw_floats(
     return draw(values, sizes, target, backend, requires_grad)
 
 
-@accept_device
-def rand(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def rand(
+    *shape: ShapeLike,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
+) -> Tensor:
     """Return random numbers from the uniform distribution on [0, 1).
 
     Examples
@@ -135,11 +140,17 @@ def rand(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None,
     >>> bool(((x >= 0) & (x < 1)).all())
     True
     """
+    backend = backend_of(backend, device)
     return draw_floats("random", shape, dtype, backend, requires_grad)
 
 
-@accept_device
-def randn(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def randn(
+    *shape: ShapeLike,
+    dtype: DTypeLike = None,
+    backend: str | None = None,
+    requires_grad: bool = False,
+    device: object = None,
+) -> Tensor:
     """Return random numbers from the standard normal distribution.
 
     Examples
@@ -148,4 +159,5 @@ def randn(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None
     >>> mf.randn(2, 3).shape
     (2, 3)
     """
+    backend = backend_of(backend, device)
     return draw_floats("standard_normal", shape, dtype, backend, requires_grad)

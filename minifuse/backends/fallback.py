@@ -32,10 +32,12 @@ from ..ir.kernel_ir import (
     replace,
 )
 from ..ir.monoid import MonoidState
-from ..ir.step_kernels import MatmulKernel, plain_matmul
+from ..ir.scan import Scan
+from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, matmul_flops
+from .fallback_scan import FallbackScan
 from .operand import Operand, ScalarFunction, caster, identity, index_values, overflow_error
 
 if TYPE_CHECKING:
@@ -347,11 +349,13 @@ class KernelInterpreter:
 
 
 def fallback_executable(backend: "Backend", step: Step) -> Executable:
-    """Return the executable of a step that calls the four methods of a backend. It has no composite op and no batch."""
+    """Return the executable of a step that calls the four methods of a backend. Its only composite op is a scan."""
     match step.kernel:
         case Kernel() as kernel:
             return FallbackKernel(backend, step, kernel)
         case MatmulKernel() as kernel:
             return FallbackMatmul(backend, step, kernel)
+        case CompositeKernel(op=Scan() as op):
+            return FallbackScan(backend, step, op)
     shapes = [layout.shape for _, layout in step.inputs]
     return NoExecutable(step, f"{backend.name} has no kernel for {step.kernel.describe(step.shape, step.dims, shapes)}")

@@ -1,14 +1,16 @@
 """Reductions with one or several states, whose combination is a Python function.
 
-A monoid is an associative and commutative combination with an identity. Its values may have several *states*: the largest
-element and its index, or a count, a mean and a sum of squares. In the graph and in kernels, each state is a reduction of its
-own, whose operator is a `MonoidState`; all states of one reduction have the same inputs, one for each state. So the value of
-every expression is one number, and a backend finds all states of a reduction by `ReduceExpr.states`.
+A monoid is an associative combination with an identity, which for a reduction is also commutative. Its values may have
+several *states*: the largest element and its index, or a count, a mean and a sum of squares. In the graph and in kernels,
+each state is a reduction of its own, whose operator is a `MonoidState`; all states of one reduction have the same inputs,
+one for each state. So the value of every expression is one number, and a backend finds all states of a reduction by
+`ReduceExpr.states`.
 
 `monoids.py` contains the monoids of the library.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from ..core.dtypes import BY_PYTHON, DType, weak_type_of
@@ -22,7 +24,7 @@ Definition = Callable[..., tuple[Any, ...]]  # definition(reduce, *inputs), wher
 
 
 class Monoid:
-    """An associative and commutative combination, with an identity.
+    """An associative combination, with an identity. That of a reduction is commutative; a scan keeps the order.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ class Monoid:
         The identity of each state. For integers, infinities become the ends of the range.
     combine : callable
         Combines two tuples of states to a tuple of states, or two values to one if there is one state. It is written with
-        operators. Threads combine in any order.
+        operators. The threads of a reduction combine in any order.
     definition : callable, optional
         Computes the states by reductions with one state. The compiler uses it where that is faster.
     trace : callable, optional
@@ -69,6 +71,10 @@ class Monoid:
                 state.cost = Kernel(self.traced[key], ()).cost()
         return self.traced[key]
 
+    def cost(self, dtypes: Sequence[DType]) -> int:
+        """Return the cost of combining two values, in additions."""
+        return Kernel(self.expressions(dtypes), ()).cost()
+
     def trace_combine(self, dtypes: Sequence[DType]) -> tuple[Expression, ...]:
         """Call the function with tracers of states."""
         loads = [TracedValue(Load(k, dtype)) for k, dtype in enumerate((*dtypes, *dtypes))]
@@ -94,6 +100,15 @@ class MonoidState(Operator):
     def states(self) -> "tuple[Operator, ...]":
         """All states of the monoid."""
         return self.monoid.states
+
+
+@cache
+def monoid_of(operator: Operator) -> Monoid:
+    """Return the monoid whose state an operator is; for an operator of the table, one with this operator alone."""
+    if isinstance(operator, MonoidState):
+        return operator.monoid
+    assert operator.identity is not None
+    return Monoid((operator.name,), (operator.identity,), operator)
 
 
 def as_expression(x: object, dtype: DType) -> Expression:

@@ -29,6 +29,7 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
+from ...ir.scan import Scan
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -51,6 +52,7 @@ from .device import driver
 from .device.simulated_device import SimulatedDevice
 from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
 from .launcher import reduce_without_identity
+from .scan.launches import CudaScan
 from .tuning import tuned_launch
 
 if TYPE_CHECKING:
@@ -94,6 +96,8 @@ class CudaBackend(Backend):
                 return CudaBatch(self.device, step, kernel)
             case CompositeKernel(op=op) if op.names[0] in ATTENTION_KERNELS:
                 return CudaAttention(self.device, step, op)
+            case CompositeKernel(op=Scan() as op):
+                return CudaScan(self.device, step, op)
         return super().compile(step)
 
     def keeps_rows(self, step: Step) -> bool:

@@ -28,6 +28,7 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
+from ...ir.scan import Scan
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
@@ -42,6 +43,7 @@ from .driver import CpuKernelLauncher, count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
 from .multi_tensor import make_job
+from .scan import CpuScan
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
 
 # Composite op, by the name of its first output -> the module that binds it.
@@ -246,6 +248,8 @@ class ParallelBackend(Backend):
                 return CpuBatch(step, kernel)
             case CompositeKernel(op=op) if (module := CONVOLUTIONS.get(op.names[0])) is not None:
                 return CpuConvolution(self, step, op, module)
+            case CompositeKernel(op=Scan() as op):
+                return CpuScan(step, op)
         return super().compile(step)
 
     def keeps_rows(self, step: Step) -> bool:

@@ -1,0 +1,1 @@
+"""Scans on a GPU: the texts of their kernels, and their launches."""

@@ -1,0 +1,194 @@
+"""Plan the launches of a scan for given layouts: one, or two if there are too few lines for all multiprocessors.
+
+With two, each line is cut into chunks. The first launch stores the total of each chunk, and the second scans the chunks,
+each from the total of those before it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from math import prod
+from typing import TYPE_CHECKING
+
+from ....core.dtypes import DType
+from ....core.layout import Layout
+from ....core.operators import Operator
+from ....core.rounding import ceil_div
+from ....ir.scan import Scan
+from ....ir.steps import Step
+from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest
+from ...executable import Cost, Executable, Launcher, do_nothing
+from ..compiler import kernel_from_text
+from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, OperandAddress
+from ..planned_launcher import AlignmentFlags, PlannedLauncher
+from ..tile_shapes import GpuKernel
+from .column_scan import ColumnScanSource
+from .row_scan import RowScanSource
+from .source import WARP, CudaScanForm, ScanTile
+
+if TYPE_CHECKING:
+    from ..device import CudaDevice
+
+MAX_WARPS, MAX_COLUMN_WARPS = 8, 16  # of a block
+SHORT_LINE = 16  # elements; a thread scans a shorter line alone
+MAX_CHUNKS, MAX_COLUMN_CHUNKS = 1024, 64  # chunks of a line: each block combines the totals of those before its own
+
+
+@lru_cache(1024)
+def make_scan(operator: Operator, dtypes: tuple[DType, ...], kept: tuple[int, ...], form: CudaScanForm) -> GpuKernel:
+    """Return a kernel. `dtypes` are those of the outputs, then of the inputs: the states."""
+    source = (ColumnScanSource if form.is_columns else RowScanSource)(operator, dtypes, kept, form)
+    text = source.emit()
+    constants = form.mode, *form.tile
+    signature = tuple(kind for _, kind in source.parameters())
+    threads, blocks = form.tile.threads, 1 if form.mode == TOTALS else form.tile.blocks  # that of totals runs alone
+    return GpuKernel("scan", constants, kernel_from_text(text), signature, threads, blocks, 0, text)
+
+
+class ScanProblem:
+    """A scan over operands with some layouts: the forms of its kernels, and its launches."""
+
+    def __init__(
+        self,
+        op: Scan,
+        layouts: Sequence[Layout],
+        dtypes: Sequence[DType],
+        processors: int,
+        tile: ScanTile | None = None,
+        chunks: int | None = None,
+    ) -> None:
+        """Prepare the launches. By default, the tile and the number of chunks depend on the sizes."""
+        self.op, self.dtypes, self.processors = op, tuple(dtypes), processors
+        self.states = self.dtypes[len(op.kept) :]
+        self.nest = ScanNest.of_layouts(op, layouts)
+        self.tile = tile or self.choose_tile()
+        self.chunks = self.choose_chunks() if chunks is None else chunks
+        length = ceil_div(ceil_div(self.nest.n, self.chunks), self.tile_length) * self.tile_length
+        self.length = length if self.chunks > 1 else max(self.nest.n, 1)
+        self.chunks = ceil_div(self.nest.n, self.length)
+        self.lines = prod(self.nest.sizes)
+
+    @cached_property
+    def is_columns(self) -> bool:
+        """Return whether lanes have different lines: their elements are no neighbors, or they are short."""
+        return abs(self.nest.steps[0]) != 1 or self.nest.n <= SHORT_LINE
+
+    @property
+    def tile_length(self) -> int:
+        """Return the number of elements of a line in a tile."""
+        return self.tile.warps * self.tile.items * (1 if self.is_columns else WARP)
+
+    def choose_tile(self) -> ScanTile:
+        """Return the tile: as many elements of a line as a block's registers have, or all, and then several lines."""
+        nbytes, n = sum(x.itemsize for x in self.states), self.nest.n
+        items = 16 if nbytes <= 4 else 8
+        if self.is_columns:
+            items = min(items if nbytes <= 8 else 4, power_of_two_above(n, items))
+            warps = power_of_two_above(ceil_div(n, items), MAX_COLUMN_WARPS)
+            return ScanTile(warps, items, max(1, MAX_WARPS // warps))
+        items = min(items, 4 * power_of_two_above(ceil_div(n, 4 * WARP), 4))
+        warps = power_of_two_above(ceil_div(n, WARP * items), MAX_WARPS)
+        return ScanTile(warps, items, MAX_WARPS // warps, 4)
+
+    def block_count(self) -> int:
+        """Return the number of blocks for each chunk."""
+        *outer, last = self.nest.sizes
+        if self.is_columns:
+            return prod(outer) * ceil_div(last, WARP * self.tile.lines)
+        return ceil_div(prod(self.nest.sizes), self.tile.lines)
+
+    def choose_chunks(self) -> int:
+        """Return the number of chunks of a line, so that all multiprocessors have work. States have one workspace dtype."""
+        blocks = self.block_count()
+        if 2 * blocks > self.processors or self.tile.lines > 1 or len({*self.states}) > 1:
+            return 1
+        limit, wanted = (MAX_COLUMN_CHUNKS, 2) if self.is_columns else (MAX_CHUNKS, 4)
+        return min(limit, ceil_div(wanted * self.processors, blocks), ceil_div(self.nest.n, self.tile_length))
+
+    @property
+    def workspace(self) -> int:
+        """Return the bytes of the totals of all chunks."""
+        return self.lines * self.chunks * sum(x.itemsize for x in self.states) if self.chunks > 1 else 0
+
+    def plan(self, is_aligned: bool) -> GpuPlan:
+        """Return the launches. If `is_aligned`, all addresses are multiples of 16 bytes."""
+        modes = [SCAN] if self.chunks == 1 else [TOTALS, RESUME]
+        return GpuPlan(tuple(self.launch(mode, is_aligned) for mode in modes), self.workspace)
+
+    def launch(self, mode: str, is_aligned: bool) -> GpuLaunch:
+        """Return one launch."""
+        nest, tile, axis = self.nest, self.tile, len(self.nest.sizes) - 1
+        inner = [strides[axis] for strides in nest.strides] if self.is_columns else list(nest.steps)
+        kinds = tuple(str(x) if x in (0, 1) or (x == -1 and not self.is_columns) else "s" for x in inner)
+        is_wide = is_aligned and not self.is_columns and self.has_vec4_lines(kinds)
+        form = CudaScanForm(mode, len(nest.sizes), kinds, self.is_columns, is_wide, tile)
+        kernel = make_scan(self.op.operator, self.dtypes, self.op.kept, form)
+        arguments: list[Argument] = [OperandAddress(k, start) for k, start in enumerate(nest.starts)]
+        if mode != SCAN:
+            size = self.lines * self.chunks
+            arguments += [OperandAddress(WORKSPACE, k * size) for k in range(len(self.states))]
+        arguments += [nest.n, self.chunks, self.length, *nest.sizes, *nest.steps]
+        arguments += [s for strides in nest.strides for s in strides]
+        block = (WARP, tile.warps, tile.lines) if self.is_columns else (WARP * tile.warps, tile.lines, 1)
+        blocks = self.block_count() * self.chunks
+        if not self.is_columns:
+            blocks = ceil_div(self.lines * self.chunks, tile.lines)
+        return GpuLaunch(kernel, (blocks, 1, 1), block, tuple(arguments))
+
+    def has_vec4_lines(self, kinds: Sequence[str]) -> bool:
+        """Return whether each line of each operand consists of aligned groups of four, or of one element."""
+        operands = zip(kinds, self.nest.strides, strict=True)
+        return self.nest.n % 4 == 0 and all(
+            kind == "0" or (kind in ("1", "-1") and all(s % 4 == 0 for s in strides)) for kind, strides in operands
+        )
+
+
+class CudaScan(Executable):
+    """A scan along a dim."""
+
+    def __init__(self, device: "CudaDevice", step: Step, op: Scan) -> None:
+        super().__init__(step)
+        self.device, self.op = device, op
+
+    @cached_property
+    def problem(self) -> ScanProblem:
+        """The launches."""
+        layouts = [x for group in self.step.layouts() for x in group]
+        return ScanProblem(self.op, layouts, self.step.kernel.operand_dtypes(), self.device.multiprocessors)
+
+    @property
+    def source(self) -> str:
+        """The text of each kernel."""
+        if 0 in self.step.shape:
+            return ""
+        return "\n\n".join(launch.kernel.text for launch in self.problem.plan(is_aligned=True).launches)
+
+    def cost(self) -> Cost:
+        """Return 1 launch, or 2 with the bytes of the totals of chunks."""
+        return Cost(0) if 0 in self.step.shape else Cost(min(self.problem.chunks, 2), self.problem.workspace)
+
+    def load(self) -> Launcher:
+        """Return a launcher."""
+        if 0 in self.step.shape:
+            return do_nothing
+        return CudaScanLauncher(self.device, self.problem, [x for group in self.step.layouts() for x in group])
+
+
+class CudaScanLauncher(PlannedLauncher):
+    """A launcher of a scan. Its plan depends on whether all addresses are aligned."""
+
+    def __init__(self, device: "CudaDevice", problem: ScanProblem, layouts: Sequence[Layout]) -> None:
+        self.problem = problem
+        super().__init__(device, layouts, [*problem.dtypes, problem.states[0]], [range(len(layouts))])
+
+    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
+        """Return the launches for addresses of this alignment."""
+        return self.problem.plan(all(aligned))
+
+
+def power_of_two_above(n: int, limit: int) -> int:
+    """Return the smallest power of two that is not below n, at most `limit`.
+
+    >>> power_of_two_above(5, 16), power_of_two_above(1, 8), power_of_two_above(100, 8)
+    (8, 1, 8)
+    """
+    return min(limit, 1 << max(n - 1, 0).bit_length())

@@ -6,11 +6,13 @@ import numpy as np
 
 from ..core.dtypes import float64
 from ..core.errors import ShapeError
+from ..core.operators import Operator, add, maximum, minimum, mul
 from ..core.traceable import Traceable
 from ..ir.array_methods import Array
-from ..ir.numpy_api.table import as_operand, define, implements
+from ..ir.numpy_api.table import ACCUMULATIONS, as_operand, define, dtype_from_numpy, implements
 from .joining import cat, column_stack, dstack, hstack, meshgrid, repeat_interleave, roll, rot90, stack, tile, vstack
 from .products import einsum, kron
+from .scans import accumulate_logarithms, cumulative_prod, cumulative_sum, running, scan_once
 from .shaping import diag, diag_embed, diagonal, gradient, vander
 from .statistics import corrcoef, cov, trapezoid
 
@@ -89,6 +91,42 @@ def gradient_(f: Array, varargs: Any = 1, axis: Any = None, edge_order: int = 1)
     return parts[0] if len(parts) == 1 else parts
 
 
+def flat_running(operator: Operator) -> Any:
+    """Return the entry of a running combination along an axis; without one, of all elements in row-major order."""
+
+    def entry(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+        x, dim = (a.reshape(a.size), 0) if axis is None or a.ndim == 0 else (a, axis)
+        return running(x, operator, dim, None if dtype is None else dtype_from_numpy(dtype))
+
+    return entry
+
+
+def accumulation(operator: Operator) -> Any:
+    """Return the entry of the method `accumulate` of a ufunc, along dim 0 by default."""
+
+    def entry(array: Array, axis: int = 0, dtype: Any = None) -> Array:
+        return running(array, operator, axis, None if dtype is None else dtype_from_numpy(dtype))
+
+    return entry
+
+
+define(np.cumsum, flat_running(add), "Sum all elements up to each one. The sums of integers and bools are int64.")
+define(np.cumprod, flat_running(mul), "Multiply all elements up to each one.")
+ACCUMULATIONS[np.logaddexp] = lambda array, axis=0: scan_once(accumulate_logarithms, array, axis)
+for _ufunc, _operator in ((np.add, add), (np.multiply, mul), (np.maximum, maximum), (np.minimum, minimum)):
+    ACCUMULATIONS[_ufunc] = accumulation(_operator)
+
+
+def cumulative(function: Any) -> Any:
+    """Return the entry of a function of the array API standard."""
+    return lambda x, axis=None, dtype=None, include_initial=False: function(
+        x, axis, None if dtype is None else dtype_from_numpy(dtype), include_initial
+    )
+
+
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    define(np.cumulative_sum, cumulative(cumulative_sum), "Sum all elements up to each one, after a 0 if `include_initial`.")
+    define(np.cumulative_prod, cumulative(cumulative_prod), "Multiply them, after a 1 if `include_initial`.")
 define(np.trapezoid, lambda y, x=None, dx=1.0, axis=-1: trapezoid(y, x, dx, axis), "Integrate by the trapezoidal rule.")
 define(np.corrcoef, lambda x: corrcoef(x.to(float64)), "Return the correlations of variables, a row each, in float64.")
 define(

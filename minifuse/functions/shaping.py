@@ -9,7 +9,8 @@ from ..core.operators import where
 from ..ir.array_functions import PadSlice, View
 from ..ir.array_methods import Array
 from ..ir.numpy_api.shaping import moveaxis
-from .joining import join
+from ..ir.numpy_api.table import call_once
+from .joining import cat, join
 from .table import function
 
 
@@ -155,16 +156,25 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:  
     return x.unsqueeze(-1) ** (powers if increasing else count - 1 - powers)
 
 
-@function(operands=1)
-def diff(x: Array, n: int = 1, dim: int = -1) -> Array:
-    """Return the differences of neighboring elements along a dim, n times. For bools, whether neighbors differ."""
+@function()
+def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
+    """Return the differences of neighboring elements along a dim, n times. For bools, whether neighbors differ.
+
+    `prepend` and `append` are joined to the array first.
+    """
     if n < 0:
         raise ShapeError(f"diff: n is {n}; expected 0 or more")
     d = normalize_dim(dim, x.ndim)
-    size = x.shape[d]
+    parts = [part for part in (prepend, x, append) if part is not None]
+    return call_once(differ, cat(parts, d) if len(parts) > 1 else x, parameters=(n, d))
+
+
+def differ(x: Array, n: int, dim: int) -> Array:
+    """Return the differences of neighboring elements along a dim, n times."""
+    size = x.shape[dim]
     for _ in range(min(n, size)):
         size -= 1
-        right, left = (x.narrow(d, start, size) for start in (1, 0))
+        right, left = (x.narrow(dim, start, size) for start in (1, 0))
         x = right.ne(left) if x.dtype.name == "bool" else right - left
     return x if n else x.clone()
 

@@ -171,7 +171,9 @@ def trapezoids(y: Array, x: Any, dx: float, dim: int) -> Array:
     heights = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
     if x is None:
         return heights * dx
-    return heights * (x.diff() if x.ndim > 1 else x.diff().reshape(*(n - 1 if d == dim else 1 for d in range(y.ndim))))
+    if x.ndim > 1:
+        return heights * x.diff(dim=dim - y.ndim)
+    return heights * x.diff().reshape(*(n - 1 if d == dim else 1 for d in range(y.ndim)))
 
 
 @function("trapezoid", "trapz", method=False)

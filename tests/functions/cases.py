@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes")
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans")
 
 
 class Case(NamedTuple):

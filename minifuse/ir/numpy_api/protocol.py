@@ -20,7 +20,16 @@ from ...core.indexing import Dims
 from ...core.traceable import Traceable
 from ..array_functions import BoundFunction
 from .reductions import REDUCTIONS
-from .table import UFUNCS, NumpyFunction, Operand, as_operand, dtype_from_numpy, find_entry, is_array
+from .table import (
+    ACCUMULATIONS,
+    UFUNCS,
+    NumpyFunction,
+    Operand,
+    as_operand,
+    dtype_from_numpy,
+    find_entry,
+    is_array,
+)
 
 if TYPE_CHECKING:
     from ..array_methods import Array
@@ -50,11 +59,9 @@ PARAMETER_ADVICE = {  # unsupported parameter -> what to write instead
     "append": JOIN_FIRST,
     "axes": "permute the dims",
 }
-NO_RUNNING_SUM = "minifuse has no running sums; write x @ np.triu(np.ones((n, n), x.dtype.numpy)), which costs n * n"
 NO_DYNAMIC_SHAPE = "the shape of the result would depend on values; use np.where(condition, a, b)"
 ALTERNATIVES = {  # NumPy function -> what to write in a traced function
     "block": "join the rows with np.concatenate, then the result",
-    **dict.fromkeys(("cumsum", "cumprod", "cumulative_sum", "add.accumulate"), NO_RUNNING_SUM),
     **dict.fromkeys(("nonzero", "where", "argwhere", "flatnonzero", "extract", "compress", "unique"), NO_DYNAMIC_SHAPE),
 }
 ARRAYS = (Traceable, np.ndarray)
@@ -76,6 +83,9 @@ def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object],
     options = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
     if method == "reduce" and ufunc in REDUCTIONS:
         return reduce_ufunc(name, ufunc, x, **options)
+    if method == "accumulate" and (accumulate := find_entry(ufunc, ACCUMULATIONS)) is not None:
+        reject_parameters(name, options.keys() - {"axis", "dtype"})
+        return accumulate(x, **options)
     if entry is None or method not in ("__call__", "outer"):
         to_numpy_arguments(name, inputs)  # raises FuseError while tracing
         raise DTypeError(f"np.{name} is not in minifuse; use a method of the tensor, or np.asarray(x) to compute with NumPy")

@@ -33,14 +33,17 @@ Operand: TypeAlias = "Array | Number"  # in the body of an entry; a number is a 
 
 FUNCTIONS: dict[NumpyFunction, Callable[..., Any]] = {}  # NumPy function -> its entry; ufuncs have their own table
 UFUNCS: dict[NumpyFunction, Callable[..., Any]] = {}  # NumPy ufunc -> operator, or function of arrays
+ACCUMULATIONS: dict[NumpyFunction, Callable[..., Any]] = {}  # NumPy ufunc -> the entry of its method `accumulate`
 MORE_ENTRIES: list[Callable[[], object]] = []  # import modules that add entries; called when NumPy asks for a missing one
 
 
-def find_entry(function: NumpyFunction) -> Callable[..., Any] | None:
+def find_entry(
+    function: NumpyFunction, entries: dict[NumpyFunction, Callable[..., Any]] = FUNCTIONS
+) -> Callable[..., Any] | None:
     """Return the entry of a NumPy function, or None."""
-    while function not in FUNCTIONS and MORE_ENTRIES:
+    while function not in entries and MORE_ENTRIES:
         MORE_ENTRIES.pop()()
-    return FUNCTIONS.get(function)
+    return entries.get(function)
 
 
 def define(

@@ -11,8 +11,10 @@ from typing import Any
 
 import minifuse as mf
 from minifuse.core.operators import TABLE, Operator
+from minifuse.functions import load
 from minifuse.ir.array_methods import Array
 
+load()  # adds the methods of the library of functions
 PAGE = Path(__file__).parent / "guide" / "operators.md"
 BEGIN, END = "<!-- made by docs/make_operators.py -->\n", "<!-- end of what is made -->\n"
 HEAD = ("operator", "value", "in Python", "input → result type", "definition", "gradient of each input")

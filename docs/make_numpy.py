@@ -12,7 +12,7 @@ from typing import Any
 
 from minifuse.core.operators import Operator
 from minifuse.functions import load, numpy_names
-from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, reductions, shaping, ufuncs
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, number_parts, reductions, shaping, trigonometry, ufuncs
 from minifuse.ir.numpy_api.protocol import name_of
 from minifuse.ir.numpy_api.reductions import REDUCTIONS
 
@@ -23,6 +23,8 @@ SECTIONS = {
     "Elementwise functions and products": elementwise,
     "Shapes and new arrays": shaping,
     "Composed ufuncs": ufuncs,
+    "Signs, angles and hyperbolic functions": trigonometry,
+    "Parts of numbers": number_parts,
     "Functions of the library": numpy_names,
 }
 

@@ -6,6 +6,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     elementwise    functions of each element: add, clamp, logit, xlogy, ...
     joining        cat, stack, split, chunk, repeat, tile, roll, meshgrid, ...
     shaping        views, diagonals, triangles: movedim, narrow, diagonal, tril, ...
+    special        erfinv, lgamma, digamma, i0, ... of each element
     methods        the methods of arrays as functions: mf.sum(x, dim=1) is x.sum(dim=1)
     dtypes         finfo, iinfo, promote_types, result_type, can_cast, isdtype
     products       matmuls with other names, einsum, tensordot, kron, outer, ...
@@ -28,10 +29,7 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = (
-    "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
-    "attributes", "scans", "numpy_names",
-)  # fmt: skip
+MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "numpy_names",)
 
 
 def load() -> dict[str, Callable[..., Any]]:

@@ -295,8 +295,9 @@ class Array(Traceable):
             )
         return take("index_select", self, dim, index)
 
-    def clip(self, low: object = None, high: object = None) -> Self:
-        """Limit the elements to the range from `low` to `high`. Either may be None or an array."""
+    def clip(self, low: object = None, high: object = None, min: object = None, max: object = None) -> Self:  # noqa: A002
+        """Limit the elements to the range from `low` to `high`, also named min and max. Either may be None or an array."""
+        low, high = low if min is None else min, high if max is None else max
         if low is None and high is None:
             raise DTypeError(NO_CLIP_BOUNDS)
         if high is None:

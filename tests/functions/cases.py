@@ -1,16 +1,19 @@
 """The table of cases: for each function, calls of minifuse beside the same values by NumPy.
 
 A case is `call = reference`, two expressions of the variables of `arrays`: tensors on the left, NumPy arrays on the right.
-`mf` is minifuse, and `np` NumPy. A reference that starts with `~` has no gradient to check, as at a kink. One that starts
-with `!` has a shape that depends on values, so a fused function refuses it.
+`mf` is minifuse, `np` NumPy, and `sp` scipy.special. A reference that starts with `~` has no gradient to check, as at a
+kink. One that starts with `!` has a shape that depends on values, so a fused function refuses it. One that starts with `@`
+is computed on the host, so a fused function refuses it, too; `@~` has no gradient to check.
 """
 
+import re
 from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
 
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans")
+PATTERN = re.compile(r"(\w+): (.*?) = ([~!@]?~?)(.*)")
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special",)
 
 
 class Case(NamedTuple):
@@ -21,15 +24,15 @@ class Case(NamedTuple):
     reference: str
     has_gradient: bool
     is_eager_only: bool
+    is_on_host: bool
 
 
 def parse(table: str) -> list[Case]:
     """Read a table: a line `name: call = reference` for each case."""
     cases = []
     for line in filter(None, map(str.strip, table.splitlines())):
-        name, _, rest = line.partition(": ")
-        call, _, reference = rest.partition(" = ")
-        cases.append(Case(name, call, reference.lstrip("~!"), reference[0] not in "~!", reference[0] == "!"))
+        name, call, marks, reference = PATTERN.fullmatch(line).groups()
+        cases.append(Case(name, call, reference, not {*marks} & {*"~!"}, "!" in marks, "@" in marks))
     return cases
 
 

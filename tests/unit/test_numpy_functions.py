@@ -357,7 +357,8 @@ def check_ufunc(ufunc, operands, backend):
             dtypes = [part.dtype for part in parts(ufunc(*operands))]
         except TypeError:
             return  # NumPy has none of this type
-        exact = parts(ufunc(*[a.astype(np.float64) if a.dtype.kind == "f" else a for a in operands]))
+        is_wide = ufunc is not np.nextafter  # whose result depends on the dtype
+        exact = parts(ufunc(*[a.astype(np.float64) if a.dtype.kind == "f" and is_wide else a for a in operands]))
     if any(dtype not in BY_NUMPY for dtype in dtypes):
         return
     with mf.use_backend(backend):
@@ -640,8 +641,8 @@ def test_dtypes_are_numpys():
         ("np.add(x, x, casting='unsafe')", r"np\.add\(\.\.\., casting=\) is not in minifuse; leave it out"),
         ("np.add.reduce(x, initial=1)", r"np\.add\.reduce\(\.\.\., initial=\)"),
         ("np.matmul(x, x, axes=[0, 0, 0])", "permute the dims"),
-        ("np.arctan(x)", r"np\.arctan is not in minifuse; use a method of the tensor, or np\.asarray\(x\)"),
-        ("np.arctan2(x, x)", r"np\.arctan2 is not in minifuse"),
+        ("np.spacing(x)", r"np\.spacing is not in minifuse; use a method of the tensor, or np\.asarray\(x\)"),
+        ("np.gcd(x, x)", r"np\.gcd is not in minifuse"),
         ("np.add.accumulate(x)", r"np\.add\.accumulate is not in minifuse"),
         ("np.divide.reduce(x)", r"np\.divide\.reduce is not in minifuse"),
         ("np.add.at(x, 0, 1)", r"np\.add\.at is not in minifuse"),
@@ -705,7 +706,7 @@ def test_numpy_cannot_write_to_a_tensor():
             "np.convolve(x, x)",
             r"np\.convolve cannot be traced; use the functions in docs/guide/numpy\.md, or call it outside",
         ),
-        ("np.arctan(x)", r"np\.arctan cannot be traced"),
+        ("np.spacing(x)", r"np\.spacing cannot be traced"),
         ("np.add.accumulate(x)", r"np\.add\.accumulate cannot be traced; minifuse has no running sums"),
         ("np.linalg.svd(x)", r"np\.linalg\.svd cannot be traced"),
     ],

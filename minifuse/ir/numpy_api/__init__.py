@@ -1,11 +1,23 @@
 """NumPy's functions on arrays: code written for NumPy runs on tensors and fuses, unchanged.
 
-`protocol` implements NEP 13 and NEP 18. `table` explains how an entry is written. `ufuncs`, `reductions`, `elementwise` and
-`shaping` contain the entries. They call methods of arrays, and depend neither on tensors nor on graph nodes.
+`protocol` implements NEP 13 and NEP 18. `table` explains how an entry is written. `ufuncs`, `trigonometry`,
+`number_parts`, `reductions`, `elementwise` and `shaping` contain the entries. They call methods of arrays, and depend
+neither on tensors nor on graph nodes.
 """
 
-from . import elementwise, reductions, shaping, ufuncs
+from . import elementwise, number_parts, reductions, shaping, trigonometry, ufuncs
 from .protocol import on_function, on_ufunc
 from .table import FUNCTIONS, UFUNCS
 
-__all__ = ["FUNCTIONS", "UFUNCS", "elementwise", "on_function", "on_ufunc", "reductions", "shaping", "ufuncs"]
+__all__ = [
+    "FUNCTIONS",
+    "UFUNCS",
+    "elementwise",
+    "number_parts",
+    "on_function",
+    "on_ufunc",
+    "reductions",
+    "shaping",
+    "trigonometry",
+    "ufuncs",
+]

@@ -76,13 +76,13 @@ from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 
-_LAZY_PACKAGES = ("simt",)
+_LAZY_PACKAGES = {"simt": "simt", "linalg": "functions.linalg", "fft": "functions.fft"}
 
 
 def __getattr__(name: str) -> _Any:
     """Import the library of functions, and `mf.simt`, which needs greenlet, when they are first used."""
     if name in _LAZY_PACKAGES:
-        return _import_module(f"minifuse.{name}")
+        return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
     globals()[name] = entry = _functions.find_function(name)
     return entry
 
@@ -119,6 +119,7 @@ __all__ = [
     "data",
     "elementwise",
     "empty_like",
+    "fft",  # noqa: F405  # `__getattr__` imports it
     "float32",
     "float64",
     "from_dlpack",
@@ -134,6 +135,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "linalg",  # noqa: F405  # `__getattr__` imports it
     "load",
     "load_metadata",
     "load_state",

@@ -7,6 +7,7 @@
     ├── IndexingError     (IndexError)    an index out of range or of the wrong type
     ├── OverlapError      (ValueError)    an in-place write to memory where several elements share one address
     ├── GradientError     (RuntimeError)  a gradient that is not defined, or a graph that was freed
+    ├── LinAlgError       (LinAlgError)   a matrix without such an inverse, factor or solution; NumPy's error is a ValueError
     ├── BackendError      (ValueError)    an unknown backend, or operands of two backends
     ├── DataError         (ValueError)    a data file that cannot be read or is damaged; characters not in the vocabulary
     ├── MissingPartError  (ImportError)   an optional dependency that is not installed; the message has the install command
@@ -36,6 +37,8 @@ what was passed, what was expected, and what to write instead.
 import contextlib
 import pathlib
 import sys
+
+import numpy as np
 
 PACKAGE = str(pathlib.Path(__file__).parents[1])
 
@@ -74,6 +77,10 @@ class OverlapError(MinifuseError, ValueError):
 
 class GradientError(MinifuseError, RuntimeError):
     """The gradient is not defined, or the graph that it needs was freed."""
+
+
+class LinAlgError(MinifuseError, np.linalg.LinAlgError):
+    """A matrix has no such inverse, factor or solution. It is NumPy's LinAlgError, too."""
 
 
 class BackendError(MinifuseError, ValueError):

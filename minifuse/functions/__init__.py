@@ -17,6 +17,8 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     attributes     x.dim(), x.numel(), x.float(), x.cpu(), x.device, ...
     numpy_names    NumPy's names of these functions: np.concatenate, np.einsum, np.roll, ...
     array_api      the namespace of the array API standard, which libraries ask tensors for
+    matrices       det, svd, cholesky_solve, ... as in torch
+    linalg, fft    `mf.linalg` and `mf.fft`
     missing        what to write in place of a name that minifuse lacks
 """
 
@@ -29,7 +31,7 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "numpy_names",)
+MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "matrices", "numpy_names",)
 
 
 def load() -> dict[str, Callable[..., Any]]:

@@ -15,6 +15,7 @@ from ..ir.array_methods import Array
 from ..ir.numpy_api import FUNCTIONS as NUMPY_FUNCTIONS
 from ..ir.numpy_api import UFUNCS
 from ..ir.numpy_api.table import call_once, is_array, promote_operands, promote_to_float
+from .host import host_function
 from .table import FUNCTIONS, function, renamed, require_array
 
 Body = Callable[..., Any]
@@ -255,3 +256,28 @@ def is_nonzero(x: Any) -> bool:
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN and infinities; by default, by 0 and by the largest and the smallest number of the dtype."""
     return NUMPY_FUNCTIONS[np.nan_to_num](x, 0.0 if nan is None else nan, posinf, neginf)
+
+
+# Divisors, which NumPy computes on the host: Euclid's algorithm is a loop, and kernels have loops over dims alone.
+
+
+@host_function(is_integer=True)
+def _gcd(xp: Any, x: Any, y: Any) -> Any:
+    return xp.gcd(x, y)
+
+
+@host_function(is_integer=True)
+def _lcm(xp: Any, x: Any, y: Any) -> Any:
+    return xp.lcm(x, y)
+
+
+@function("gcd")
+def gcd(x: Any, y: Any) -> Any:
+    """Return the greatest common divisor of integers."""
+    return _gcd(x, y)
+
+
+@function("lcm")
+def lcm(x: Any, y: Any) -> Any:
+    """Return the least common multiple of integers; 0 if one of them is 0."""
+    return _lcm(x, y)

@@ -11,15 +11,20 @@ series are Bernoulli numbers.
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from ..core.dtypes import float64
+from ..core.errors import GradientError
 from ..core.operator_entry import Operator
 from ..core.operators import abs, cos, eq, erf, exp, log, log1p, minimum, ne, sin, sqrt, where  # noqa: A004
 from ..ir.numpy_api.table import call_once, promote_to_float
 from ..ir.numpy_api.trigonometry import composed, horner, odd
-from .table import function
+from .host import host_function, sum_to
+from .table import FUNCTIONS, function
 
 # fmt: off
 ERFCX = (  # (1 + 2 x) exp(x ** 2) erfc(x) in powers of t = (x - 4) / (x + 4), x >= 0
@@ -59,6 +64,7 @@ I1_LARGE = (  # sqrt(x) exp(-x) I1(x) in powers of 16 / x - 1, x >= 8
 # fmt: on
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # B2, B4, ..., B16
 SHIFT = 8  # the asymptotic series of the gamma function are used from here on
+MAX_TERMS = 10_000  # of the series of igamma, which needs some multiples of sqrt(a)
 ZETA_TERMS = 16  # of the sum of polygamma, before its asymptotic series
 
 
@@ -280,3 +286,74 @@ def i1(x: Any) -> Any:
 
 for _operator in (i0, i0e, i1, i1e):
     in_float64(_operator, _operator.name)
+
+
+# The incomplete gamma functions, which NumPy computes on the host, since the number of terms depends on the values.
+
+
+def _igamma_vjp(gradients: Sequence[Any], outputs: Sequence[Any], inputs: Sequence[Any], sign: int) -> Sequence[Any]:
+    (g,), (a, x) = gradients, inputs
+    if a.requires_grad:
+        raise GradientError("backward: igamma has a gradient with respect to x alone; pass a.detach()")
+    density = exp((a - 1) * log(x) - x - FUNCTIONS["lgamma"](a))
+    return None, sum_to(g * density * sign, x.shape)
+
+
+@host_function(_igamma_vjp)
+def incomplete_gamma(xp: Any, a: Any, x: Any, sign: int) -> Any:
+    """Return P(a, x), or Q(a, x) = 1 - P(a, x) if the sign is -1: a power series below a + 1, a continued fraction above."""
+    dtype = xp.result_type(a, x)
+    wide_a, wide_x = xp.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
+    lower, upper = power_series(xp, wide_a, wide_x), continued_fraction(xp, wide_a, wide_x)
+    is_low = wide_x < wide_a + 1
+    y = xp.where(is_low, lower, 1 - upper) if sign == 1 else xp.where(is_low, 1 - lower, upper)
+    y = xp.where(xp.isinf(wide_x) | (wide_a == 0), float(sign == 1), y)
+    is_valid = (wide_a >= 0) & (wide_x >= 0) & ~((wide_a == 0) & (wide_x == 0))
+    return xp.where(is_valid, y, math.nan).astype(dtype)
+
+
+def density_times_x(xp: Any, a: Any, x: Any) -> Any:
+    """Return x ** a * exp(-x) / gamma(a)."""
+    logarithms = xp.asarray([math.lgamma(v) if v > 0 else math.inf for v in a.ravel().tolist()]).reshape(a.shape)
+    return xp.exp(a * xp.log(x) - x - logarithms)
+
+
+def power_series(xp: Any, a: Any, x: Any) -> Any:
+    """Return P(a, x) for x < a + 1: the sum of x ** n / (a (a + 1) ... (a + n)), times x ** a * exp(-x) / gamma(a)."""
+    x = xp.where(x < a + 1, x, 0)
+    term = total = 1 / xp.where(a > 0, a, 1)
+    n = 0
+    while n < MAX_TERMS and (term > 1e-17 * total).any():
+        n += 1
+        term = term * x / (a + n)
+        total = total + term
+    return total * density_times_x(xp, a, x)
+
+
+def continued_fraction(xp: Any, a: Any, x: Any) -> Any:
+    """Return Q(a, x) for x >= a + 1, by Lentz's method."""
+    is_high = x >= a + 1
+    a, x = xp.where(is_high, a, 1), xp.where(is_high & (x < math.inf), x, 2)
+    b = x + 1 - a
+    c, d = xp.full(b.shape, 1e300), 1 / b
+    h = d
+    for n in range(1, MAX_TERMS):
+        factor = n * (a - n)
+        b = b + 2
+        d, c = 1 / (b + factor * d), b + factor / c
+        h = h * (c * d)
+        if (xp.abs(c * d - 1) < 1e-16).all():
+            break
+    return h * density_times_x(xp, a, x)
+
+
+@function("igamma", "gammainc")
+def igamma(a: Any, x: Any) -> Any:
+    """Return the regularized lower incomplete gamma function P(a, x), a distribution function of x."""
+    return incomplete_gamma(*promote_to_float(a, x), sign=1)
+
+
+@function("igammac", "gammaincc")
+def igammac(a: Any, x: Any) -> Any:
+    """Return the regularized upper incomplete gamma function, 1 - igamma(a, x)."""
+    return incomplete_gamma(*promote_to_float(a, x), sign=-1)

@@ -409,8 +409,14 @@ def reshape_view(old_shape: Shape, *new_sizes: int) -> View | None:
     return None if shape == old_shape else View("reshape", shape)
 
 
-def clip(x: T, low: T | Number | None = None, high: T | Number | None = None) -> T:
-    """Limit the elements of x to the range from `low` to `high`. Either may be None.
+def clip(
+    x: T,
+    low: T | Number | None = None,
+    high: T | Number | None = None,
+    min: T | Number | None = None,  # noqa: A002  # names of NumPy and PyTorch
+    max: T | Number | None = None,  # noqa: A002
+) -> T:
+    """Limit the elements of x to the range from `low` to `high`, also named min and max. Either may be None.
 
     Examples
     --------
@@ -418,6 +424,7 @@ def clip(x: T, low: T | Number | None = None, high: T | Number | None = None) ->
     >>> mf.clip(mf.tensor([-1.0, 0.5, 2.0]), 0, 1)
     tensor([0. , 0.5, 1. ])
     """
+    low, high = low if min is None else min, high if max is None else max
     if isinstance(x, Array):
         return x.clip(low, high)
     if low is None and high is None:

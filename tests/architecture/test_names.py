@@ -30,7 +30,7 @@ ERRORS = (
     "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "
     "FuseError CompileError CudaError CheckpointError OutOfMemoryError SimtError DataError"
 )
-PARTS = "nn optim data testing cache memory simt"
+PARTS = "nn optim data testing cache memory simt linalg fft"
 
 GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, ROWS, KERNELS, AUTODIFF, PRECISION, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
 PUBLIC = set(" ".join(GROUPS).split())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 PATTERN = re.compile(r"(\w+): (.*?) = ([~!@]?~?)(.*)")
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special",)
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg",)
 
 
 class Case(NamedTuple):

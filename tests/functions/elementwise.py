@@ -24,6 +24,7 @@ addcmul: mf.addcmul(x, y, p, value=0.5) = x + 0.5 * y * p
 addcdiv: x.addcdiv(y, p) = x + y / p
 clamp: x.clamp(min=-0.5, max=0.5) = np.clip(x, -0.5, 0.5)
 clamp: mf.clamp(x, max=y) = np.minimum(x, y)
+clip: mf.clip(x, max=0.1) = np.minimum(x, 0.1)
 clip: x.clip(min=0.1) = np.maximum(x, 0.1)
 clamp_max: mf.clamp_max(x, 0.2) = np.minimum(x, 0.2)
 where: x.where(m, y) = np.where(m, x, y)
@@ -57,5 +58,7 @@ atan2: mf.atan2(x, y) = np.arctan2(x, y)
 asinh: x.asinh() = np.arcsinh(x)
 acosh: mf.arccosh(p + 1) = np.arccosh(p + 1)
 atanh: (p - 1).atanh() = np.arctanh(p - 1)
+gcd: a.gcd(b) = @np.gcd(a, b)
+lcm: mf.lcm(a, b) = @np.lcm(a, b)
 arctan2: np.arctan2(x, -y) = np.arctan2(x, -y)
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import linalg, special
 
 import minifuse as mf
 from minifuse.functions import load
@@ -24,7 +24,7 @@ def tensors(names: str, requires_grad: bool = False) -> dict[str, Any]:
 
 def evaluate(expression: str, names: dict[str, Any]) -> Any:
     """Evaluate one side of a case."""
-    return eval(expression, {"mf": mf, "np": np, "sp": special, **names})
+    return eval(expression, {"mf": mf, "np": np, "sp": special, "scipy_linalg": linalg, **names})
 
 
 def variables_of(case: Case) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.dtypes import DType
 from ..core.errors import IndexingError
 from ..core.interning import toposort
 from ..core.layout import Layout, row_major
@@ -33,6 +34,7 @@ from ..ir.kernel_ir import (
 )
 from ..ir.monoid import MonoidState
 from ..ir.scan import Scan
+from ..ir.numpy_op import NumpyOp
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -348,9 +350,60 @@ class KernelInterpreter:
             self.backend.zip(add, from_a, from_b, out)
 
 
+class NumpyExecutable(Executable):
+    """A NumpyOp: NumPy computes on the memory of a host. On a device, all operands are copied to the host and back."""
+
+    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp) -> None:
+        super().__init__(step)
+        self.backend, self.kernel, self.op = backend, kernel, op
+
+    @property
+    def source(self) -> str:
+        """A comment: there is no text."""
+        shapes = [layout.shape for _, layout in self.step.inputs]
+        return f"# {self.backend.name}: NumPy computes {self.kernel.describe(self.step.shape, (), shapes)}\n"
+
+    def cost(self) -> Cost:
+        """Return 1 launch."""
+        return Cost(1)
+
+    def load(self) -> Launcher:
+        """Return the call of NumPy."""
+        backend, (outputs, inputs), dtypes = self.backend, self.step.layouts(), self.kernel.operand_dtypes()
+
+        def launch(*addresses: int) -> None:
+            pairs = list(zip(addresses, dtypes, (*outputs, *inputs), strict=True))
+            arrays = [fetch_array(backend, *pair) for pair in pairs[1:]]
+            with np.errstate(all="ignore"):
+                store_array(backend, self.op.run(*arrays), *pairs[0])
+
+        return launch
+
+
+def fetch_array(backend: "Backend", address: int, dtype: DType, layout: Layout) -> np.ndarray:
+    """Return the elements at an address as a NumPy array: a view of host memory, a copy of a device's."""
+    if backend.is_host or not layout.size:
+        return Operand.at_address(address, dtype, layout).array()
+    return backend.to_numpy(MemoryBuffer(0), address, dtype, layout)
+
+
+def store_array(backend: "Backend", array: np.ndarray, address: int, dtype: DType, layout: Layout) -> None:
+    """Store a NumPy array at an address."""
+    array = np.ascontiguousarray(array.astype(dtype.numpy, copy=False))
+    if backend.is_host:
+        Operand.at_address(address, dtype, layout).array()[...] = array
+    elif array.size:
+        buffer, source, source_layout = backend.from_numpy(array.reshape(layout.shape))
+        copy = Step.of_layouts(Kernel((Load(0, dtype),), ()), layout.shape, (), [layout], [source_layout])
+        backend.compile(copy).load()(address, source)
+        del buffer  # the copy is enqueued, and the pool reuses memory in the order of the stream
+
+
 def fallback_executable(backend: "Backend", step: Step) -> Executable:
-    """Return the executable of a step that calls the four methods of a backend. Its only composite op is a scan."""
+    """Return the executable of a step: calls of the four methods of a backend, or of NumPy. It has no batch."""
     match step.kernel:
+        case CompositeKernel(op=NumpyOp() as op) as kernel:
+            return NumpyExecutable(backend, step, kernel, op)
         case Kernel() as kernel:
             return FallbackKernel(backend, step, kernel)
         case MatmulKernel() as kernel:

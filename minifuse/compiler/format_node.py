@@ -15,7 +15,7 @@ from ..ir.format_expressions import (
     format_number,
     reduction_name,
 )
-from ..ir.gather import Gather, ScatterAdd, ScatterReduce
+from ..ir.gather import Gather, Scatter, ScatterReduce
 from ..ir.graph import Argument, Literal, Node
 from ..ir.nested_reduce import NestedReduce
 
@@ -51,8 +51,9 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
     if isinstance(function, NestedReduce):
         dims = range(node.ndim, node.ndim + function.count)
         return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, dims))})"
-    if isinstance(function, Gather | ScatterAdd):
-        return f"{snake_case(type(function).__name__)}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
+    if isinstance(function, Gather | Scatter):
+        name = "gather" if isinstance(function, Gather) else f"scatter_{function.operator}"
+        return f"{name}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
     if isinstance(function, View):
         return f"{function.method}({', '.join([xs[0][0], *map(format_parameter, function.parameters)])})"
     return f"{node_name(node)}({', '.join(x for x, _ in xs)})"

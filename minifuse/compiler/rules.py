@@ -10,11 +10,11 @@ from typing import NamedTuple
 from ..backends.base import Backend
 from ..core.dtypes import int64
 from ..core.layout import row_major
-from ..core.operators import add, pow, sub, where  # noqa: A004
+from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, View
 from ..ir.composite_op import CompositeOp, CompositeOutput
-from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
+from ..ir.gather import Gather, GatherND, Scatter, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
@@ -171,13 +171,13 @@ def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> Nonzer
     return NonzeroRanges(nonzero.dim, ranges)
 
 
-# Gathers and scatter-adds. In a kernel, a gather is pointwise in its indices, and a scatter-add is a reduction. So both fuse
+# Gathers and scatters. In a kernel, a gather is pointwise in its indices, and a scatter is a reduction. So both fuse
 # with the ops around them like any other op.
 
 
-@needs(Gather, ScatterAdd)
+@needs(Gather, Scatter)
 def lower_gather(graph: Graph, _target: Backend) -> Graph:
-    """Replace gathers by selections with an index along each dim, and scatter-adds by sums of the values with an index.
+    """Replace gathers by selections with an index along each dim, and scatters by reductions of the values with an index.
 
         gather(x, index)[i, j]      = x[index[i], j]
         scatter_add(g, index)[v, j] = sum over i of (g[i, j] where index[i] == v, else 0)
@@ -196,8 +196,8 @@ def lower_gather(graph: Graph, _target: Backend) -> Graph:
         match node:
             case Node(Gather(dim), (x, index)):
                 return select_elements(node, x, dim, index)
-            case Node(ScatterAdd(dim, size), (values, index)):
-                return sum_by_index(values, dim, size, index)
+            case Node(Scatter(operator, dim, size), (values, index)):
+                return reduce_by_index(operator, values, dim, size, index)
         return node
 
     return graph.rewrite(rule)
@@ -215,16 +215,16 @@ def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:
     return Node(GatherND(dim), (x, *indices), gather.shape, gather.dtype)
 
 
-def sum_by_index(values: Node, dim: int, size: int, index: Node) -> Node:
-    """Return a scatter-add as a reduction: each element of the result sums the values whose index is its position."""
+def reduce_by_index(operator: Operator, values: Node, dim: int, size: int, index: Node) -> Node:
+    """Return a scatter as a reduction: each element of the result combines the values whose index is its position."""
     before, after = values.shape[:dim], values.shape[dim + index.ndim :]
     index_shape = index.shape or (1,)
     shape = *before, size, *index_shape, *after
     expanded = values.reshape(*before, 1, *index_shape, *after).expand(*shape)
     keys = index.to(int64).reshape(*index_shape, *[1] * len(after)).expand(*shape)
-    selected = where(keys == index_along(keys, size, dim), expanded, 0)
-    sums: Node = ScatterReduce(tuple(range(dim + 1, dim + 1 + len(index_shape))))(selected)
-    return sums
+    selected = where(keys == index_along(keys, size, dim), expanded, operator.identity_for(values.dtype))
+    result: Node = ScatterReduce(operator, tuple(range(dim + 1, dim + 1 + len(index_shape))))(selected)
+    return result
 
 
 def index_along(node: Node, size: int, dim: int) -> Node:

@@ -11,7 +11,7 @@ from math import prod
 from numbers import Real
 from operator import index as as_index
 from types import EllipsisType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,9 +54,7 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
         raise IndexingError(f"got {ellipses} `...` in an index, expected at most one; write `:` for each dim instead")
     consumed_dims = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if consumed_dims > len(shape):
-        raise IndexingError(
-            f"too many indices: {consumed_dims} for shape {shape} of {len(shape)} dims; None and ... do not count"
-        )
+        raise too_many_error(consumed_dims, shape)
     ranges: list[Range] = []
     shape_after: list[int] = []
     for entry in entries if ellipses else (*entries, ...):
@@ -73,6 +71,55 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
         else:
             ranges.append((_position_of(entry, shape[dim], dim), 1, 1))
     return tuple(ranges), tuple(shape_after)
+
+
+class ArrayIndex(NamedTuple):
+    """An index with arrays of integers, as a basic index and how the arrays select from its result, by NumPy's rules."""
+
+    basic: tuple[Entry, ...]
+    """The index with `:` in place of each array."""
+    dims: tuple[int, ...]
+    """The dims of the basic result that the arrays index, one each."""
+    position: int
+    """The dim of the result at which the dims of the arrays begin."""
+
+
+def split_index(shape: Shape, entries: Sequence[Any]) -> ArrayIndex:
+    """Split an index with arrays of integers. Each entry with a shape is an array.
+
+    The dims of the arrays take the place of the indexed dims if these are adjacent, and come first otherwise. As in NumPy,
+    an integer next to arrays counts as one of them.
+
+    Examples
+    --------
+    >>> split_index((4, 5, 6), (slice(None), [0, 1], [2, 3]))
+    ArrayIndex(basic=(slice(None, None, None), slice(None, None, None), slice(None, None, None)), dims=(1, 2), position=1)
+    """
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if consumed > len(shape):
+        raise too_many_error(consumed, shape)
+    basic, dims, places = list[Entry](), list[int](), list[int]()
+    ndim, position = 0, 0  # ndim: of the basic result so far
+    for place, entry in enumerate(entries):
+        is_array = isinstance(entry, list) or bool(getattr(entry, "shape", ()))
+        is_integer = not is_array and _as_integer(entry) is not None
+        if entry is Ellipsis:
+            ndim += len(shape) - consumed
+        elif is_integer or is_array:
+            position = position if places else ndim
+            places.append(place)
+            dims += [ndim] * (not is_integer)
+            ndim += not is_integer
+        else:
+            ndim += 1
+        basic.append(slice(None) if is_array else entry)
+    is_adjacent = places[-1] - places[0] == len(places) - 1
+    return ArrayIndex(tuple(basic), tuple(dims), position if is_adjacent else 0)
+
+
+def too_many_error(count: int, shape: Shape) -> IndexingError:
+    """Return the error for an index of more dims than there are."""
+    return IndexingError(f"too many indices: {count} for shape {shape} of {len(shape)} dims; None and ... do not count")
 
 
 def ravel_index(index: Sequence[int], shape: Shape) -> int:

@@ -28,6 +28,7 @@ class Operator:
 
     exact: "Operator"
     fast: "FastOperator | None"
+    unary: Callable[..., Any] | None = None  # what a call with one operand means, if it is no mistake
 
     def __init__(
         self,
@@ -61,6 +62,8 @@ class Operator:
     def __call__(self, *inputs: Any) -> Any:
         """Compute on numbers, or pass the call on to the `apply` of a Traceable input."""
         if len(inputs) != self.arity:
+            if len(inputs) == 1 and self.unary is not None:
+                return self.unary(*inputs)
             raise TypeError(f"{self.name} takes {self.arity} operands, got {len(inputs)}")
         for x in inputs:
             if isinstance(x, Traceable):

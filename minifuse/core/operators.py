@@ -144,6 +144,9 @@ def where(c, a, b):
     return a if c else b
 
 
+where.unary = lambda condition: condition.nonzero(as_tuple=True)  # as in NumPy and PyTorch
+
+
 # Arithmetic.
 
 

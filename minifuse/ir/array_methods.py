@@ -18,6 +18,7 @@ from ..core.indexing import Dims, Index, Shape, infer_shape, normalize_dim, norm
 from ..core.operator_entry import T
 from ..core.operators import TABLE, Operator, add, and_, clamp_max, clamp_min, eq, maximum, minimum, mul, ne, or_, pow  # noqa: A004
 from ..core.traceable import Traceable
+from . import indexing
 from .array_functions import BoundFunction, Cast, Function, View, matmul
 from .gather import take
 from .numpy_api import on_function, on_ufunc
@@ -119,8 +120,13 @@ class Array(Traceable):
     # Views.
 
     def __getitem__(self, index: Index) -> Self:
-        """Return a view of some of the elements. The index contains integers, slices, None for a new dim, and Ellipsis."""
+        """Return a view of some of the elements. The index contains integers, slices, None for a new dim, and Ellipsis.
+
+        With arrays, lists or masks of bools in the index, the result is a copy, by NumPy's rules.
+        """
         key = index_key(index)
+        if key is None and indexing.has_arrays(index):
+            return indexing.get(self, index)  # type: ignore[no-any-return]
         views = index_views(self.shape, index) if key is None else cached_views(self.shape, key)
         y = self
         for view in views:

@@ -1,4 +1,4 @@
-"""Gather: select elements along a dim by an index array. Scatter-add is its gradient; `require_*` check an index.
+"""Gather: select elements along a dim by an index array. Scatter combines elements by index; `require_*` check an index.
 
 `Array.index_select`, `np.take` and the embedding layer call `take`. In kernels, a gather is a clamped load.
 """
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import DType
+from ..core.dtypes import DType, int64
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
-from ..core.operators import add, eq, maximum, minimum, where
+from ..core.operators import Operator, add, eq, lt, maximum, minimum, mul, where
 from .array_functions import A, Function, Gradients, ShapeDtype
 from .kernel_ir import Expression, IndexedLoad, Op
 
@@ -41,34 +41,51 @@ class Gather(Function):
 
     def vjp(self, g: "Array", y: "Array", x: "Array", index: "Array") -> Gradients:
         """Scatter-add the gradient: an element that was selected several times gets the sum."""
-        return ScatterAdd(self.dim, x.shape[self.dim])(g, index), None
+        return Scatter(add, self.dim, x.shape[self.dim])(g, index), None
 
     def __repr__(self) -> str:
         return f"gather along dim {self.dim}"
 
 
-class ScatterAdd(Function):
-    """Start from zeros and add slices of the first input along a dim, at the indices in the second. The gradient of Gather.
+class Scatter(Function):
+    """Reduce slices of the first input along a dim that have the same index in the second. The gradient of Gather is one.
 
-    Slices with equal indices are summed in a deterministic order. Indices outside the `size` of the dim are dropped.
+    Slices are combined in a deterministic order. Indices outside the `size` of the dim are dropped. An element that no index
+    selects is the identity of the operator: 0 for `add`.
     """
 
-    __slots__ = ("dim", "size")
-    __match_args__ = ("dim", "size")
+    __slots__ = ("dim", "operator", "size")
+    __match_args__ = ("operator", "dim", "size")
 
-    def __init__(self, dim: int, size: int) -> None:
-        self.dim, self.size = dim, size
+    def __init__(self, operator: Operator, dim: int, size: int) -> None:
+        self.operator, self.dim, self.size = operator, dim, size
 
     def infer(self, x: "Array", index: "Array") -> ShapeDtype:
         """Return the shape with the dims of the index replaced by one dim."""
         return (*x.shape[: self.dim], self.size, *x.shape[self.dim + index.ndim :]), x.dtype
 
     def vjp(self, g: "Array", y: "Array", x: "Array", index: "Array") -> Gradients:
-        """Gather the gradient at the indices."""
-        return Gather(self.dim)(g, index), None
+        """Gather the gradient at the indices: 0 for dropped slices, a share for equal extrema, and for a factor of a product
+        the gradient times the other factors.
+        """
+        total = Scatter(add, self.dim, self.size)
+
+        def gather(z: "Array", index: "Array") -> "Array":
+            is_kept = ((index >= 0) & lt(index, self.size)).reshape(*index.shape, *[1] * (y.ndim - self.dim - 1))
+            return where(is_kept, Gather(self.dim)(z, index), 0)
+
+        if self.operator in (maximum, minimum):
+            wins = eq(gather(y, index), x)
+            return where(wins, gather(g / total(wins.to(g.dtype), index), index), 0), None
+        if self.operator is mul:
+            zeros = eq(x, 0)
+            others = self(where(zeros, 1, x), index)  # the product without zeros
+            of_zero = where(eq(gather(total(zeros.to(int64), index), index), 1), gather(g * others, index), 0)
+            return where(zeros, of_zero, gather(g * y, index) / where(zeros, 1, x)), None
+        return gather(g, index), None
 
     def __repr__(self) -> str:
-        return f"scatter_add along dim {self.dim} of size {self.size}"
+        return f"scatter_{self.operator} along dim {self.dim} of size {self.size}"
 
 
 class GatherND(Function):
@@ -92,13 +109,12 @@ class GatherND(Function):
 
 
 class ScatterReduce(Function):
-    """Sum along dims, in a kernel that computes nothing else. The compiler lowers ScatterAdd to this op."""
+    """Reduce along dims, in a kernel that computes nothing else. The compiler lowers Scatter to this op."""
 
-    __slots__ = ("dims",)
-    operator = add
+    __slots__ = ("dims", "operator")
 
-    def __init__(self, dims: tuple[int, ...]) -> None:
-        self.dims = dims
+    def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
+        self.operator, self.dims = operator, dims
 
     def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape without the reduced dims."""

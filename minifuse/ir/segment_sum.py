@@ -7,7 +7,7 @@ every key. A backend that recognizes the pattern adds each value directly to the
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.operators import add, eq, where
+from ..core.operators import eq, where
 from .kernel_ir import Constant, Expression, IndexValue, Kernel, Load, Op, ReduceExpr
 
 
@@ -22,7 +22,8 @@ class SegmentSum(NamedTuple):
 def match_segment_sum(kernel: Kernel, row_axes: int, stride_kinds: Sequence[str]) -> tuple[SegmentSum, int] | None:
     """Match a kernel that is a segment sum. Return its expressions and the axis of the sums, or None.
 
-    The kernel has one output, the sum of `where(key == position, value, 0)` along the row. `position` is the index along one
+    The kernel has one output, the sum of `where(key == position, value, 0)` along the row, or a reduction by another
+    operator, whose identity takes the place of 0. `position` is the index along one
     of the `row_axes`, and nothing else varies along that axis. So each value belongs to exactly one of the sums.
     """
     if len(kernel.row_outputs) != 1 or kernel.pointwise_outputs:
@@ -39,14 +40,16 @@ def match_segment_sum(kernel: Kernel, row_axes: int, stride_kinds: Sequence[str]
 
 
 def match_masked_sum(e: Expression) -> SegmentSum | None:
-    """Match the sum of `where(key == position, value, 0)`. Return its expressions, or None."""
-    summand = e.inputs[0] if isinstance(e, ReduceExpr) and e.operator is add else None
+    """Match the sum of `where(key == position, value, 0)`, or another reduction. Return its expressions, or None."""
+    if not isinstance(e, ReduceExpr) or len(e.inputs) > 1:
+        return None
+    (summand,) = e.inputs
     if not isinstance(summand, Op) or summand.operator is not where:
         return None
     condition, value, otherwise = summand.inputs
     if not isinstance(condition, Op) or condition.operator is not eq:
         return None
     key, position = condition.inputs
-    if not isinstance(position, IndexValue) or not isinstance(otherwise, Constant) or otherwise.value != 0:
+    if not isinstance(position, IndexValue) or not isinstance(otherwise, Constant) or otherwise.value != e.identity:
         return None
     return SegmentSum(key, position, value)

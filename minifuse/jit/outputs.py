@@ -11,7 +11,7 @@ from ..core.errors import FuseError, ViewError
 from ..core.interning import toposort
 from ..core.layout import Layout, dense_like, row_major
 from ..ir.array_functions import Copy, Matmul, View
-from ..ir.gather import Gather, ScatterAdd
+from ..ir.gather import Gather, Scatter
 from ..ir.graph import Node, strip_views
 from ..tensors.tensor import Tensor
 from .traced_scalar import TracedScalar
@@ -123,7 +123,7 @@ def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
     """Return the layout that a result would have without tracing: as the inputs if elementwise, else row-major."""
     base = strip_views(result)
     is_elementwise = base.is_elementwise or any(x.shape == base.shape for x in base.inputs)
-    is_row_major = not is_elementwise or isinstance(base.function, Copy | Matmul | ScatterAdd | Gather)
+    is_row_major = not is_elementwise or isinstance(base.function, Copy | Matmul | Scatter | Gather)
     if is_row_major or all(x.meta.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     input_nodes = {x.node for x in inputs}

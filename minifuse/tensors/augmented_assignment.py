@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.dispatch import no_grad
 from ..core.dtypes import as_number
 from ..core.errors import ShapeError
 from ..core.operators import TABLE
-from .mutation import store_in
+from ..ir import indexing
+from ..ir.array_functions import BoundFunction
+from .mutation import store, store_in
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -43,6 +46,32 @@ def drop_leading_ones(value: Any, ndim: int) -> Any:
         if extra_dims > 0 and value.shape[:extra_dims] == (1,) * extra_dims
         else value
     )
+
+
+def store_at(x: "Tensor", index: Any, value: Any, operator: Callable[..., Any] | None = None) -> None:
+    """Store a value in x[index], or combine it with the elements by an operator, as np.add.at does.
+
+    If an index has arrays that name an element several times, the last value is stored, and all are combined.
+    """
+    body: Any = operator or assign
+    arrays: list[Any] = []
+    if indexing.has_arrays(index):
+        found = None if operator else indexing.mask_of(x.ndim, index, value)
+        if found is not None:
+            (mask, dim), index = found, ...
+            body, arrays = BoundFunction(indexing.fill_mask, (dim,)), [mask]
+        else:
+            split, arrays = indexing.parse(x.shape, index)
+            body, index = BoundFunction(indexing.put, (*split[1:], operator)), split.basic
+    with no_grad():
+        target = x[index]
+    if x.requires_grad:
+        target.requires_grad = True
+    if not arrays:
+        store_in(body, target, drop_leading_ones(value, len(target.shape)))
+        return
+    inputs = [x.asarray_like(i) if isinstance(i, np.ndarray) else i for i in (value, *arrays)]
+    store(body, [target], *inputs)
 
 
 def inplace_method(name: str) -> "Callable[[Tensor, object], Tensor]":

@@ -23,7 +23,7 @@ from ..core.layout import Layout, row_major
 from ..ir.array_functions import Copy, View
 from ..ir.array_methods import Array
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
-from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, drop_leading_ones
+from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, store_at
 from .mutation import store_in
 from .tape_nodes import ToBackward, ViewBackward
 
@@ -345,12 +345,10 @@ class Tensor(Array):
         return self
 
     def __setitem__(self, index: Any, value: object) -> None:
-        with dispatch.no_grad():
-            target = self[index]
-        if self.requires_grad:
-            target.requires_grad = True
         value = to_array(value) if isinstance(value, list | tuple) else as_operand(value)
-        store_in(assign, target, drop_leading_ones(value, len(target.shape)))
+        store_at(self, index, value)
+
+    store_at = store_at
 
     # Gradients.
 

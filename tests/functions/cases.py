@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-PATTERN = re.compile(r"(\w+): (.*?) = ([~!@]?~?)(.*)")
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg",)
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing",)
 
 
 class Case(NamedTuple):

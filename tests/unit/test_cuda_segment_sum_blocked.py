@@ -7,7 +7,8 @@ import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.codegen import segment_sum_blocked, select
 from minifuse.compiler.plan import Plan
-from minifuse.ir.gather import ScatterAdd
+from minifuse.core.operators import add
+from minifuse.ir.gather import Scatter
 
 from ..cuda.simulated import simulated
 
@@ -23,7 +24,7 @@ def small(monkeypatch):
 
 
 def put(g, index):
-    return g.apply(ScatterAdd(0, ROWS), g, index)
+    return g.apply(Scatter(add, 0, ROWS), g, index)
 
 
 def given(count, columns, dtype="float32", kind="int64"):
@@ -84,5 +85,5 @@ def test_there_is_no_hazard():
 
 def test_few_rows_look_for_themselves():
     g, index = mf.tensor(np.ones((9, 40), "f4"), backend=BACKEND), mf.tensor(np.arange(9), backend=BACKEND)
-    (step,) = Plan(lambda g, i: g.apply(ScatterAdd(0, LEAST - 1), g, i), (g, index)).steps
+    (step,) = Plan(lambda g, i: g.apply(Scatter(add, 0, LEAST - 1), g, i), (g, index)).steps
     assert BACKEND.compile(step).load().text.form == "columns"

@@ -9,7 +9,8 @@ from minifuse.backends.codegen import gpu_schedule
 from minifuse.backends.cuda import split
 from minifuse.backends.cuda.split import SplitLauncher
 from minifuse.compiler.plan import Plan
-from minifuse.ir.gather import Gather, ScatterAdd
+from minifuse.core.operators import add
+from minifuse.ir.gather import Gather, Scatter
 
 from ..cuda.simulated import simulated
 
@@ -90,7 +91,7 @@ def test_segment_sums_are_not_split():
     g, index = mf.ones(700, 70, backend=BACKEND), mf.zeros(700, dtype="int64", backend=BACKEND)
 
     def summed(g, index):
-        return g.apply(ScatterAdd(0, 69), g, index)
+        return g.apply(Scatter(add, 0, 69), g, index)
 
     assert not isinstance(bound(summed, g, index), SplitLauncher)
 

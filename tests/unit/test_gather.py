@@ -15,8 +15,9 @@ from minifuse.backends.parallel import segment_sum
 from minifuse.compiler.fusibility import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, SCATTER_ADD_ENDS_KERNEL
 from minifuse.compiler.plan import Plan
 from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
+from minifuse.core.operators import add
 from minifuse.inspect.dry_run import launches_of
-from minifuse.ir.gather import Gather, ScatterAdd
+from minifuse.ir.gather import Gather, Scatter
 from minifuse.ir.kernel_ir import LoopNest
 from minifuse.testing import gradcheck
 from tests.examples import share
@@ -44,7 +45,7 @@ def take(x, index, dim=0):
 
 
 def put(x, index, size, dim=0):
-    return x.apply(ScatterAdd(dim, size), x, index)
+    return x.apply(Scatter(add, dim, size), x, index)
 
 
 def launched(function, *inputs):
@@ -133,7 +134,7 @@ def test_sums_are_the_same_in_every_run(backend):
 @pytest.mark.backends("parallel")
 def test_many_threads_add_up_in_the_order_of_one():
     g, index = numbers(2000, 640, dtype=np.float32), RANDOM.integers(0, 65, 2000)
-    (step,) = Plan(ScatterAdd(0, 65), [mf.tensor(g), mf.tensor(index)]).steps
+    (step,) = Plan(Scatter(add, 0, 65), [mf.tensor(g), mf.tensor(index)]).steps
     outputs, inputs = step.layouts()
     walk = segment_sum.plan_segment_sum(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs]), ())
     assert walk is not None

@@ -45,7 +45,7 @@ def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> Seg
 def segment_sum_text(
     kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, split: int
 ) -> str:
-    """Return the text: store zeros, then add each value to the row of its key. Threads split axis `split` (-1: none)."""
+    """Return the text: store the identity, then add values to their rows. Threads split axis `split` (-1: none)."""
     emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws)
     head = begin_kernel(emitter, [a for a in range(emitter.axes) if a != split])
     (reduction,) = kernel.find_all(ReduceExpr)
@@ -56,7 +56,7 @@ def segment_sum_text(
     columns = [split] * (split >= 0)
     with emitter.block(*loops([a for a in range(rows) if a not in (axis, split)])):
         with emitter.block(*loops([axis, *columns])):
-            emitter.line(f"{emitter.place('out0')} = {literal(0.0 if reduction.dtype.is_float else 0, reduction.dtype)}")
+            emitter.line(f"{emitter.place('out0')} = {literal(reduction.identity, reduction.dtype)}")
         with emitter.block(*loops(range(rows, emitter.axes))):
             emitter.line(f"i{axis} = {emitter.bare(match.key)} - {operand_name(match.position)}")
             with emitter.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):

@@ -1,0 +1,270 @@
+"""Indexing by arrays: x[i, j], x[mask], x[i, j] = v and np.add.at, by NumPy's rules.
+
+A basic index comes first, as a view. Then the dims that arrays index are moved together and merged into one, and the arrays
+are combined into one index of it. So Gather and Scatter, which index one dim, do all the rest, with their gradients.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.dtypes import bool_, int64
+from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
+from ..core.indexing import ArrayIndex, Shape, parse_index, split_index
+from ..core.layout import broadcast
+from ..core.operators import Operator, add, lt, maximum, where
+from ..core.traceable import Traceable
+from .array_functions import BoundFunction, Full
+from .gather import Gather, Scatter, require_in_range, require_integer_index
+
+if TYPE_CHECKING:
+    from .array_methods import Array
+
+
+def has_arrays(index: object) -> bool:
+    """Return whether an index contains an array, a list or a mask: more than basic indexing."""
+    return any(map(is_array_entry, index if isinstance(index, tuple) else (index,)))
+
+
+def is_array_entry(entry: Any) -> bool:
+    """Return whether an entry of an index is an array with dims, or a list."""
+    return isinstance(entry, list | tuple | range) or (hasattr(entry, "dtype") and bool(getattr(entry, "shape", ())))
+
+
+def is_mask(entry: Any) -> bool:
+    """Return whether an array has bools."""
+    return is_array_entry(entry) and entry.dtype in (np.bool_, bool_)
+
+
+def with_arrays(index: Any) -> list[Any]:
+    """Return the entries of an index. Lists and arrays of NumPy become arrays of int64 or bool."""
+
+    def convert(entry: Any) -> Any:
+        if isinstance(entry, Traceable) or not is_array_entry(entry):
+            return entry
+        array = np.asarray(entry)
+        return array.astype(np.int64) if array.dtype.kind in "iu" or (not array.size and array.dtype.kind == "f") else array
+
+    return [convert(entry) for entry in (index if isinstance(index, tuple) else (index,))]
+
+
+def parse(shape: Shape, index: Any) -> tuple[ArrayIndex, list[Any]]:
+    """Split an index with arrays, and return its arrays of integers. Masks become the positions of their elements.
+
+    Raises
+    ------
+    IndexingError
+        An integer is out of range, a mask does not have the sizes of its dims, or there are too many indices.
+    FuseError
+        A mask has no values, since a function is traced.
+    """
+    entries = list[Any]()
+    for entry in with_arrays(index):
+        if is_mask(entry):
+            require_mask_shape(shape, index, entry)
+            entries += positions_of(entry)
+        else:
+            entries.append(entry)
+    split = split_index(shape, entries)
+    arrays, sizes = [entry for entry in entries if is_array_entry(entry)], parse_index(shape, split.basic)[1]
+    for array, d in zip(arrays, split.dims, strict=True):
+        if not (isinstance(array, np.ndarray) and array.dtype == np.int64):
+            require_integer_index("index", array)
+        require_in_range("index", array, sizes[d], d, low=-sizes[d])
+    return split, arrays
+
+
+def require_mask_shape(shape: Shape, index: Any, mask: Any) -> None:
+    """Raise IndexingError unless a mask has the sizes of the dims that it selects from."""
+    first, last = 0, len(shape)  # dims before the mask and, if `...` comes before it, the dim where it ends
+    entries, is_after_ellipsis = with_arrays(index), False
+    k = next(k for k, entry in enumerate(entries) if entry is mask or (np.ndim(entry) and np.array_equal(entry, mask)))
+    weights = [len(e.shape) if is_mask(e) else int(e is not None and e is not Ellipsis) for e in entries]
+    is_after_ellipsis = any(e is Ellipsis for e in entries[:k])
+    first = last - sum(weights[k:]) if is_after_ellipsis else sum(weights[:k])
+    expected = shape[first : first + len(mask.shape)]
+    if tuple(mask.shape) != expected:
+        raise mask_error(mask.shape, expected)
+
+
+def mask_error(shape: Shape, expected: Shape) -> IndexingError:
+    """Return the error for a mask that does not have the sizes of its dims."""
+    return IndexingError(f"index: got a mask of shape {tuple(shape)}, expected {expected}, the sizes of its dims")
+
+
+def mask_of(ndim: int, index: Any, value: Any) -> tuple[Any, int] | None:
+    """Return the mask of an assignment that a `where` computes, and its first dim; None for any other assignment.
+
+    The index is one mask, besides full slices. The value is a number, or has the dims after the mask.
+    """
+    entries = with_arrays(index)
+    masks = [k for k, entry in enumerate(entries) if is_array_entry(entry)]
+    if len(masks) > 1 or not is_mask(entries[masks[0]]):
+        return None
+    (k,), mask = masks, entries[masks[0]]
+    if not all(entry is Ellipsis or entry == slice(None) for j, entry in enumerate(entries) if j != k):
+        return None
+    is_last = Ellipsis in entries[:k]
+    dim = ndim - (len(entries) - k - 1) - mask.ndim if is_last else k
+    after, shape = ndim - dim - mask.ndim, getattr(value, "shape", ())
+    return (mask, dim) if prod(shape) == 1 or (dim == 0 and len(shape) <= after) else None
+
+
+def positions_of(mask: Any) -> list[np.ndarray]:
+    """Return the positions of the true elements, an array for each dim. Raise FuseError for a traced mask."""
+    try:
+        return [*np.nonzero(mask.numpy() if isinstance(mask, Traceable) else mask)]
+    except FuseError:
+        raise FuseError(
+            f"{users_line()}: the shape of x[mask] depends on values, which do not exist while tracing; use "
+            "mf.where(mask, x, y), or x[mask] = number, which keep the shape"
+        ) from None
+
+
+def get(x: "Array", index: Any) -> Any:
+    """Return x[index], for an index that contains arrays."""
+    split, arrays = parse(x.shape, index)
+    return x.apply(BoundFunction(select, split[1:]), x[split.basic], *arrays)
+
+
+# Bodies: functions of arrays, and of the dims and the position of an ArrayIndex.
+
+
+def select(*arguments: Any) -> Any:
+    """Return the elements that arrays of integers select."""
+    x, *arrays, dims, position = arguments
+    merged, flat = merge(x, arrays, dims, position)
+    return Gather(position)(merged, flat)
+
+
+def merge(x: "Array", arrays: Sequence[Any], dims: tuple[int, ...], position: int) -> tuple[Any, Any]:
+    """Merge the indexed dims into one at a position. Return the array, and the index of that dim."""
+    rest = [d for d in range(x.ndim) if d not in dims]
+    order = (*rest[:position], *dims, *rest[position:])
+    sizes = tuple(x.shape[d] for d in dims)
+    flat = flat_index(arrays, sizes)
+    moved = x if order == tuple(range(x.ndim)) else x.permute(order)
+    shape = [x.shape[d] for d in rest]
+    return moved.reshape(*shape[:position], prod(sizes), *shape[position:]), flat
+
+
+def flat_index(arrays: Sequence[Any], sizes: Shape) -> Any:
+    """Combine an index for each of some dims into one of the merged dim. Negative ones count from the end.
+
+    If one of several is out of range, the result is -1, which selects NaN, or 0 for integers.
+    """
+    shape: Shape = ()
+    for i in arrays:
+        shape = broadcast_shapes(shape, i.shape)
+    flat: Any = None
+    is_valid: Any = None
+    for i, n in zip(arrays, sizes, strict=True):
+        i = i.to(int64)
+        i = where(lt(i, 0), i + n, i).expand(*shape)
+        valid = (i >= 0) & lt(i, n)
+        flat, is_valid = (i, valid) if flat is None else (flat * n + i, is_valid & valid)
+    return flat if len(arrays) == 1 else where(is_valid, flat, -1)
+
+
+def broadcast_shapes(a: Shape, b: Shape) -> Shape:
+    """Return the shape that index arrays broadcast to."""
+    try:
+        return broadcast(a, b)
+    except ShapeError:
+        raise IndexingError(f"index: arrays of shapes {a} and {b} do not broadcast; sizes must be equal or 1") from None
+
+
+def put(*arguments: Any) -> Any:
+    """Return an array with values stored at the elements that arrays of integers select; with an operator, combined."""
+    x, value, *arrays, dims, position, operator = arguments
+    merged, flat = merge(x, arrays, dims, position)
+    rest = merged.shape[:position], merged.shape[position + 1 :]
+    values = broadcast_value(value, (*rest[0], *flat.shape, *rest[1]), x)
+    y = scatter(merged, position, flat.reshape(flat.size), values.reshape(*rest[0], flat.size, *rest[1]), operator)
+    others = [d for d in range(x.ndim) if d not in dims]
+    order = (*others[:position], *dims, *others[position:])
+    y = y.reshape(*[x.shape[d] for d in order])
+    return y if order == tuple(range(x.ndim)) else y.permute(*sorted(range(x.ndim), key=order.__getitem__))
+
+
+def fill_mask(x: "Array", value: Any, mask: Any, dim: int) -> Any:
+    """Return x with a value where a mask, whose first dim is `dim`, is true."""
+    expected = x.shape[dim : dim + mask.ndim]
+    if tuple(mask.shape) != expected:
+        raise mask_error(mask.shape, expected)
+    after = x.ndim - dim - mask.ndim
+    value = value.reshape(()) if getattr(value, "shape", ()) and value.size == 1 else value
+    value = broadcast_value(value, x.shape, x)
+    return where(mask.reshape(*mask.shape, *[1] * after).expand(*x.shape), value, x)
+
+
+def broadcast_value(value: Any, shape: Shape, x: Any) -> Any:
+    """Return a value, which may be a number, with the shape of the elements that it is stored in."""
+    dtype = value.dtype if isinstance(value, Traceable) else type(value)
+    if dtype is float or getattr(dtype, "is_float", False):
+        require_float(x, dtype)
+    if isinstance(dtype, type):  # a number
+        return x.apply(Full(shape, x.dtype), value.to(x.dtype) if isinstance(value, Traceable) else value)
+    extra = value.ndim - len(shape)
+    if extra > 0 and value.shape[:extra] == (1,) * extra:
+        value = value.reshape(*value.shape[extra:])
+    try:
+        return value.to(x.dtype).expand(*shape)
+    except ShapeError:
+        raise ShapeError(f"x[index] = v: a value of shape {value.shape} does not broadcast to {shape}") from None
+
+
+def require_float(x: "Array", dtype: object) -> None:
+    """Raise DTypeError unless floats can be stored in x."""
+    if not x.dtype.is_float:
+        got = f"floats ({getattr(dtype, '__name__', dtype)}) in a tensor of dtype {x.dtype}"
+        raise DTypeError(f"x[index] = v: cannot store {got}; convert them first")
+
+
+def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | None = None) -> Any:
+    """Store values along a dim at a 1-D index, or combine them with the elements by an operator.
+
+    If indices are equal, the last value is stored: the position of the last one is found by a maximum over positions.
+    """
+    n = x.shape[dim]
+    if operator is add:
+        return x + Scatter(add, dim, n)(values, index)
+    if operator is not None:
+        return operator(x, Scatter(operator, dim, n)(values, index))
+    if not index.size:
+        return x
+    winner = Scatter(maximum, 0, n)(x.positions(index.size), index)  # negative where nothing is stored
+    stored = Gather(dim)(values, maximum(winner, 0))
+    is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - dim - 1))
+    return where(is_stored, stored, x)
+
+
+# Elementwise indices along a dim: gather and scatter of PyTorch, take_along_axis of NumPy.
+
+
+def gather_along(x: Any, index: Any, dim: int) -> Any:
+    """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim."""
+    return Gather(0)(x.reshape(x.size), flat_along(x, index, dim))
+
+
+def scatter_along(x: Any, index: Any, values: Any, dim: int, operator: Operator | None = None) -> Any:
+    """Store values, or combine them, at an index for each value, along one dim."""
+    flat = flat_along(x, index, dim)
+    values = broadcast_value(values, index.shape, x)
+    y = scatter(x.reshape(x.size), 0, flat.reshape(flat.size), values.reshape(flat.size), operator)
+    return y.reshape(*x.shape)
+
+
+def flat_along(x: Any, index: Any, dim: int) -> Any:
+    """Return the row-major position of each selected element; -1 for an index that is out of range."""
+    n, stride = x.shape[dim], prod(x.shape[dim + 1 :])
+    i = index.to(int64)
+    i = where(lt(i, 0), i + n, i)
+    flat = i * stride
+    for d in range(x.ndim):
+        if d != dim:
+            along = i.positions(index.shape[d]).reshape(index.shape[d], *[1] * (x.ndim - d - 1))
+            flat = flat + along * prod(x.shape[d + 1 :])
+    return where((i >= 0) & lt(i, n), flat.expand(*index.shape), -1)

@@ -20,6 +20,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     matrices       det, svd, cholesky_solve, ... as in torch
     linalg, fft    `mf.linalg` and `mf.fft`
     indexing       select and store by index: gather, scatter, masked_fill, take, index_add, nonzero, ...
+    ordering       sort, topk, median, quantile, unique, searchsorted, histograms, ...
     missing        what to write in place of a name that minifuse lacks
 """
 
@@ -32,7 +33,7 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "matrices", "indexing", "numpy_names",)
+MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "matrices", "indexing", "ordering", "numpy_names",)
 
 
 def load() -> dict[str, Callable[..., Any]]:

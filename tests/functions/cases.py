@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing",)
+PATTERN = re.compile(r"(\w+): (.*?) = ([~!@]?~?)(.*)")
+MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing", "ordering",)
 
 
 class Case(NamedTuple):

@@ -1,0 +1,407 @@
+"""Functions of order: sort, topk, median, quantile, unique, searchsorted, histograms, ...
+
+An order is a permutation that NumPy computes, as a step of its own (on cuda: on the host); the elements are gathered by it,
+so that gradients flow to where they came from. Sorting is always stable. NaN counts as the largest number: last in ascending
+order, first in descending order.
+"""
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.dtypes import int32, int64
+from ..core.errors import DTypeError, IndexingError, ShapeError
+from ..core.indexing import normalize_dim
+from ..core.operators import add, isnan, maximum, minimum, where
+from ..core.traceable import Traceable
+from ..ir.array_functions import BoundFunction, Full, Reduce
+from ..ir.array_methods import Array
+from ..ir.gather import Scatter
+from ..ir.indexing import gather_along
+from ..ir.numpy_api.table import call_once, is_array
+from ..ir.numpy_op import by_numpy
+from .indexing import as_value, tensor_like
+from .table import function, values_of
+
+UNIQUE_REMEDY = "call it outside of the fused function"
+INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+class ValuesAndIndices(NamedTuple):
+    """Selected elements, and where they are along the dim."""
+
+    values: Any
+    indices: Any
+
+
+class Histogram(NamedTuple):
+    """Counts, or sums of weights, in bins, and the edges of the bins."""
+
+    hist: Any
+    bin_edges: Any
+
+
+# Sorting.
+
+
+def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
+    """Return the stable order along a dim. Equal elements keep their order, also if it is descending."""
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+    return np.asarray(x.shape[dim] - 1 - np.flip(order, dim))
+
+
+def ordered(x: Any, dim: int, descending: bool) -> Any:
+    """Return the order of x along a dim."""
+    return by_numpy(order_of, x, shape=x.shape, dtype=int64, parameters=(dim, descending))
+
+
+def first_in_order(x: Any, dim: int, descending: bool, start: int, count: int) -> tuple[Any, Any]:
+    """Return a range of the sorted elements along a dim, and their indices."""
+    indices = ordered(x, dim, descending)
+    if count != x.shape[dim]:
+        indices = indices[(*[slice(None)] * dim, slice(start, start + count))]
+    return gather_along(x, indices, dim), indices
+
+
+def select_sorted(x: Array, dim: int, descending: bool, start: int = 0, count: int | None = None) -> ValuesAndIndices:
+    """Make the call of a sort, of which `count` elements from `start` on are kept."""
+    if not x.ndim:
+        values, indices = select_sorted(x.reshape(1), 0, descending, start, count)
+        return ValuesAndIndices(values.reshape(()), indices.reshape(()))
+    d = normalize_dim(dim, x.ndim)
+    kept = x.shape[d] if count is None else count
+    return ValuesAndIndices(*call_once(first_in_order, x, parameters=(d, bool(descending), start, kept)))
+
+
+@function()
+def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Sort along a dim, and return the values and their indices. The order is always stable; NaN counts as the largest."""
+    return select_sorted(x, dim, descending)
+
+
+@function()
+def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Return the indices that sort x along a dim."""
+    d = normalize_dim(dim, max(x.ndim, 1))
+    return call_once(ordered, x, parameters=(d, bool(descending))) if x.ndim else select_sorted(x, 0, descending).indices
+
+
+@function()
+def msort(x: Array) -> Any:
+    """Sort along the first dim."""
+    return select_sorted(x, 0, False).values
+
+
+@function()
+def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+    """Return the k largest or smallest elements along a dim, sorted, and their indices."""
+    size = x.shape[dim] if x.ndim else 1
+    if not 0 <= k <= size:
+        raise ShapeError(f"topk: got k={k} for dim {dim} of size {size}")
+    return select_sorted(x, dim, largest, 0, int(k))
+
+
+@function()
+def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the k-th smallest element along a dim, counted from 1, and its index."""
+    size = x.shape[dim] if x.ndim else 1
+    if not 1 <= k <= size:
+        raise ShapeError(f"kthvalue: got k={k} for dim {dim} of size {size}; it counts from 1")
+    return without_dim(select_sorted(x, dim, False, int(k) - 1, 1), dim, keepdim)
+
+
+def without_dim(pair: Any, dim: int, keepdim: bool) -> ValuesAndIndices:
+    """Remove a dim of size 1 from values and indices, unless keepdim."""
+    return ValuesAndIndices(*(z if keepdim or not z.ndim else z.squeeze(dim) for z in pair))
+
+
+# Medians, quantiles, modes.
+
+
+def count_nans(x: Any, dim: int) -> Any:
+    """Return how many elements along a dim are NaN, with keepdim."""
+    return Reduce(add, (dim,))(isnan(x).to(int64)) if x.dtype.is_float else x.apply(Full(one_along(x, dim), int64), 0)
+
+
+def one_along(x: Any, dim: int) -> tuple[int, ...]:
+    """Return the shape of x with size 1 in a dim."""
+    return (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+
+
+def middle(x: Any, dim: int, ignore_nan: bool) -> tuple[Any, Any]:
+    """Return the lower median along a dim, and its index. If any element is NaN, that is the median, unless ignored."""
+    n, nans = x.shape[dim], count_nans(x, dim)
+    place = maximum(n - nans - 1, 0) // 2 if ignore_nan else where(nans > 0, n - nans, (n - 1) // 2)
+    indices = gather_along(ordered(x, dim, False), place, dim)
+    return gather_along(x, indices, dim), indices
+
+
+def median_of(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool) -> Any:
+    """Make the call of a median."""
+    if dim is None or not x.ndim:
+        pair = median_of(x.reshape(x.size), 0, False, ignore_nan)
+        return pair if dim is not None else pair.values
+    d = normalize_dim(dim, x.ndim)
+    if not x.shape[d]:
+        raise ShapeError(f"median: shape {x.shape} has no elements along dim {dim}")
+    return without_dim(call_once(middle, x, parameters=(d, ignore_nan)), d, keepdim)
+
+
+@function()
+def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median: of an even number of elements the lower one. With a dim, also its index. NaN if one is NaN."""
+    return median_of(x, dim, keepdim, False)
+
+
+@function()
+def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median of the elements that are not NaN: of an even number the lower one. With a dim, also its index."""
+    return median_of(x, dim, keepdim, True)
+
+
+def quantiles(x: Any, q: Any, dim: int, interpolation: str, ignore_nan: bool) -> Any:
+    """Return quantiles along a dim, as the first dim of the result; the dim itself has size 1."""
+    last = x.ndim - 1
+    order = (*[d for d in range(x.ndim) if d != dim], dim)
+    rows, n = x.permute(order), x.shape[dim]
+    nans = count_nans(rows, last)
+    values = gather_along(rows, ordered(rows, last, False), last)
+    end = maximum(n - nans - 1, 0) if ignore_nan else nans * 0 + (n - 1)
+    q = q.to(x.dtype).reshape(*[1] * last, q.size)
+    place = q * end.to(x.dtype)
+    low = place.to(int64)
+    fraction = place - low.to(x.dtype)
+    high = minimum(low + 1, end.expand(*low.shape))
+    if interpolation == "nearest":
+        is_up = (fraction > 0.5) | ((fraction == 0.5) & (low % 2 == 1))  # to even
+        y = gather_along(values, where(is_up, high, low), last)
+    elif interpolation == "lower":
+        y = gather_along(values, low, last)
+    elif interpolation == "higher":
+        y = gather_along(values, where(fraction > 0, high, low), last)
+    else:
+        below, above = gather_along(values, low, last), gather_along(values, high, last)
+        weight = fraction if interpolation == "linear" else where(fraction > 0, 0.5, fraction)
+        y = where(weight > 0, below + (above - below) * weight, below)
+    y = y if ignore_nan else where((nans > 0).expand(*y.shape), nan, y)
+    return y.permute(last, *range(last)).reshape(y.shape[last], *one_along(x, dim))
+
+
+def quantile_of(x: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool) -> Any:
+    """Make the call of a quantile."""
+    if interpolation not in INTERPOLATIONS:
+        raise ValueError(f"quantile: got interpolation={interpolation!r}, expected one of {', '.join(INTERPOLATIONS)}")
+    if not x.dtype.is_float:
+        raise DTypeError(f"quantile: got {x.dtype}, expected floats; convert it with x.to(mf.float32)")
+    q = q if isinstance(q, Traceable) else np.asarray(q, x.dtype.numpy)
+    if isinstance(q, np.ndarray) and not (q >= 0).all() & (q <= 1).all():
+        raise IndexingError("quantile: q is outside 0 to 1")
+    rows, d = (x.reshape(x.size), 0) if dim is None else (x, normalize_dim(dim, x.ndim))
+    y = call_once(quantiles, rows, q.reshape(-1), parameters=(d, interpolation, ignore_nan))
+    shape = y.shape[1:] if keepdim else (*y.shape[1 : d + 1], *y.shape[d + 2 :])
+    shape = (1,) * x.ndim if keepdim and dim is None else shape
+    return y.reshape(*(y.shape[:1] if len(q.shape) else ()), *shape)
+
+
+@function()
+def quantile(x: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
+    """Return the elements below which a fraction q of the elements along a dim lies; NaN if one is NaN.
+
+    Several q are the first dim of the result. Between two elements: linear, lower, higher, nearest or midpoint.
+    """
+    return quantile_of(x, q, dim, keepdim, interpolation, False)
+
+
+@function()
+def nanquantile(x: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
+    """Return the quantile of the elements that are not NaN."""
+    return quantile_of(x, q, dim, keepdim, interpolation, True)
+
+
+def last_of_mode(x: np.ndarray, dim: int) -> np.ndarray:
+    """Return the last index of the most frequent element along a dim; of several, of the smallest."""
+
+    def of_row(row: np.ndarray) -> Any:
+        values, counts = np.unique(row, return_counts=True)
+        return np.flatnonzero(row == values[counts.argmax()])[-1:] if len(row) else row
+
+    return np.apply_along_axis(of_row, dim, x)
+
+
+def most_frequent(x: Any, dim: int) -> tuple[Any, Any]:
+    """Return the most frequent element along a dim, and its index."""
+    indices = by_numpy(last_of_mode, x, shape=one_along(x, dim), dtype=int64, parameters=(dim,))
+    return gather_along(x, indices, dim), indices
+
+
+@function()
+def mode(x: Array, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the most frequent element along a dim, of several the smallest, and the last index of it."""
+    rows = x if x.ndim else x.reshape(1)
+    d = normalize_dim(dim, rows.ndim)
+    return without_dim(call_once(most_frequent, rows, parameters=(d,)), d, keepdim and x.ndim > 0)
+
+
+# Distinct elements: the size of the result depends on values.
+
+
+@function()
+def unique(
+    x: Array,
+    sorted: bool = True,  # noqa: A002
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the distinct elements, sorted; or the distinct slices along a dim.
+
+    With return_inverse also the index of each element in them, with return_counts also how often each occurs.
+    """
+    array = values_of("unique", x, UNIQUE_REMEDY)
+    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
+    shape = x.shape if dim is None else (x.shape[dim],)
+    return distinct(x, values, inverse.reshape(shape), counts, return_inverse, return_counts)
+
+
+@function()
+def unique_consecutive(x: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """Return the first element, or slice along a dim, of each run of equal ones."""
+    array = values_of("unique_consecutive", x, UNIQUE_REMEDY)
+    rows = array.reshape(-1) if dim is None else np.moveaxis(array, dim, 0)
+    differs = (rows[1:] != rows[:-1]).reshape(max(len(rows) - 1, 0), -1).any(1)
+    is_first = np.concatenate([np.ones(min(len(rows), 1), bool), differs])
+    starts = np.flatnonzero(is_first)
+    values = rows[starts] if dim is None else np.moveaxis(rows[starts], 0, dim)
+    inverse = (np.cumsum(is_first) - 1).reshape(x.shape if dim is None else (len(rows),))
+    return distinct(x, values, inverse, np.diff(starts, append=len(rows)), return_inverse, return_counts)
+
+
+def distinct(x: Any, values: np.ndarray, inverse: np.ndarray, counts: np.ndarray, *is_returned: bool) -> Any:
+    """Return the distinct values as a tensor, or a tuple of them and what else is asked for."""
+    others = [z.astype(np.int64) for z, wanted in zip((inverse, counts), is_returned, strict=True) if wanted]
+    tensors = tuple([tensor_like(x, z) for z in (values, *others)])
+    return tensors if others else tensors[0]
+
+
+# Bins.
+
+
+@function()
+def searchsorted(
+    x: Array, values: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
+) -> Any:
+    """Return where values would be inserted in sorted rows, to keep them sorted: before equal elements, or after them."""
+    is_right = side == "right" if side is not None else bool(right)
+    rows = x if sorter is None else gather_along(x, sorter, x.ndim - 1)
+    if rows.ndim > 1 and getattr(values, "shape", ())[:-1] != rows.shape[:-1]:
+        raise ShapeError(f"searchsorted: the dims before the last differ: {rows.shape} and {values.shape}")
+    return call_once(places, rows, as_value(values), parameters=(is_right, bool(out_int32)))
+
+
+def places(rows: Any, values: Any, is_right: bool, is_int32: bool) -> Any:
+    """Return the place of each value in the row that it belongs to."""
+    values = values if is_array(values) else rows.apply(Full((), rows.dtype), values.to(rows.dtype))
+    dtype = int32 if is_int32 else int64
+    return by_numpy(search, rows, values, shape=values.shape, dtype=dtype, parameters=(is_right,))
+
+
+def search(rows: np.ndarray, values: np.ndarray, is_right: bool) -> np.ndarray:
+    """Search values in sorted rows."""
+    side: Any = "right" if is_right else "left"
+    if rows.ndim == 1:
+        return np.asarray(np.searchsorted(rows, values, side))
+    pairs = zip(rows.reshape(-1, rows.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+    return np.stack([np.searchsorted(row, value, side) for row, value in pairs]).reshape(values.shape)
+
+
+@function(method=False)
+def bucketize(x: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+    """Return the bin between sorted boundaries of each element; with right, a boundary belongs to the next bin."""
+    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+
+
+@function()
+def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Any:
+    """Count how often each integer occurs, or sum its weights. The size of the result depends on values."""
+    if not x.dtype.is_integer or x.ndim != 1:
+        raise DTypeError(f"bincount: got {x.dtype} of shape {x.shape}, expected integers in 1 dim")
+    array = values_of("bincount", x, "use mf.zeros(n).scatter_add(0, x, weights) with a fixed size n")
+    if (array < 0).any():
+        raise IndexingError("bincount: got a negative integer, expected 0 or more")
+    size = max(int(array.max(initial=-1)) + 1, minlength)
+    operands = (x,) if weights is None else (weights, x)
+    return x.apply(BoundFunction(counted, (size,)), *operands)
+
+
+def counted(*arguments: Any) -> Any:
+    """Sum weights, or ones, by integer."""
+    *weights, x, size = arguments
+    ones = x.apply(Full(x.shape, int64), 1)
+    return Scatter(add, 0, size)(weights[0] if weights else ones, x)
+
+
+@function()
+def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Any:  # noqa: A002
+    """Count elements in equal bins between min and max, or between the extrema if both are 0; others are dropped."""
+    return call_once(binned, x, parameters=(int(bins), (float(min), float(max)), False))
+
+
+@function()
+def histogram(x: Array, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+    """Count elements, or sum their weights, in bins: of equal size, or between given edges. Return also the edges."""
+    result = histogramdd(x.reshape(x.size, 1), [bins], range, None if weight is None else weight.reshape(-1), density)
+    return Histogram(result.hist, result.bin_edges[0])
+
+
+@function(method=False)
+def histogramdd(x: Array, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+    """Count rows, or sum their weights, in a grid of bins, one axis for each column. Return also the edges of each."""
+    columns = x.shape[-1]
+    rows = x.reshape(-1, columns)
+    counts = bins if isinstance(bins, Sequence) else [bins] * columns
+    limits = [None] * columns if range is None else [tuple(range[2 * d : 2 * d + 2]) for d in np.arange(columns)]
+    edges = [
+        b if isinstance(b, Array) else call_once(edges_of, rows, parameters=(d, int(b), limit))
+        for d, (b, limit) in enumerate(zip(counts, limits, strict=True))
+    ]
+    operands = [rows, *edges] + ([] if weight is None else [weight.reshape(-1)])
+    return Histogram(rows.apply(BoundFunction(grid, (columns, bool(density))), *operands), tuple(edges))
+
+
+def binned(x: Any, bins: int, limits: tuple[float, float] | None, density: bool) -> Any:
+    """Return the counts of equal bins."""
+    return by_numpy(count_bins, x, shape=(bins,), dtype=x.dtype, parameters=(bins, limits, density))
+
+
+def count_bins(x: np.ndarray, bins: int, limits: tuple[float, float], density: bool) -> np.ndarray:
+    """Count elements between two limits; if both are equal, between the extrema."""
+    low, high = limits if limits[0] != limits[1] else (x.min(initial=np.inf), x.max(initial=-np.inf)) if x.size else (0, 1)
+    return np.histogram(x[(x >= low) & (x <= high)], bins, (low, high if high > low else low + 1), density=density)[0]
+
+
+def edges_of(rows: Any, column: int, bins: int, limits: tuple[float, float] | None) -> Any:
+    """Return the edges of equal bins of a column."""
+    return by_numpy(equal_edges, rows, shape=(bins + 1,), dtype=rows.dtype, parameters=(column, bins, limits))
+
+
+def equal_edges(rows: np.ndarray, column: int, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
+    """Return equally spaced edges."""
+    return np.histogram_bin_edges(rows[:, column].astype(np.float64), bins, limits)
+
+
+def grid(*arguments: Any) -> Any:
+    """Return the counts of a grid of bins."""
+    *arrays, columns, density = arguments
+    shape = tuple(z.size - 1 for z in arrays[1 : columns + 1])
+    return by_numpy(count_grid, *arrays, shape=shape, dtype=arrays[0].dtype, parameters=(columns, density))
+
+
+def count_grid(rows: np.ndarray, *arguments: Any) -> np.ndarray:
+    """Count rows in a grid of bins."""
+    *arrays, columns, density = arguments
+    weights = arrays[columns] if len(arrays) > columns else None
+    return np.histogramdd(rows, arrays[:columns], weights=weights, density=density)[0]

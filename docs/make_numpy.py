@@ -12,7 +12,8 @@ from typing import Any
 
 from minifuse.core.operators import Operator
 from minifuse.functions import load, numpy_names
-from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, number_parts, reductions, shaping, trigonometry, ufuncs
+from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, number_parts, order, reductions, shaping, trigonometry, ufuncs
+from minifuse.ir.numpy_api.order import AT_OPERATORS
 from minifuse.ir.numpy_api.protocol import name_of
 from minifuse.ir.numpy_api.reductions import REDUCTIONS
 
@@ -22,6 +23,7 @@ SECTIONS = {
     "Reductions": reductions,
     "Elementwise functions and products": elementwise,
     "Shapes and new arrays": shaping,
+    "Order and indices": order,
     "Composed ufuncs": ufuncs,
     "Signs, angles and hyperbolic functions": trigonometry,
     "Parts of numbers": number_parts,
@@ -65,6 +67,7 @@ def tables() -> str:
     reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in REDUCTIONS)
     text = f"### Ufuncs that are operators\n\n{operators()}.\n\n"
     text += f"{reduce} have the method `reduce`; all ufuncs of two operands have `outer`.\n"
+    text += f"{', '.join(f'`np.{ufunc.__name__}`' for ufunc in AT_OPERATORS)} have the method `at`.\n"
     for heading, module in SECTIONS.items():
         rows = "".join(map(row, entries(module)))
         text += f"\n### {heading}\n\n| NumPy | parameters | here |\n|---|---|---|\n{rows}"

@@ -59,7 +59,8 @@ def gather(x: Array, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     """Select an element along a dim for each index: y[i, j] = x[i, index[i, j]] for dim=1."""
     require_array("gather", x)
     d = normalize_dim(dim, max(x.ndim, 1))
-    index = as_index("gather", index, x.shape[d] if x.ndim else 1, d)
+    size = x.shape[d] if x.ndim else 1
+    index = as_index("gather", index, size, d, low=-size)
     if index.ndim != x.ndim:
         raise ShapeError(f"gather: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
     return call_once(gather_along, x, index, parameters=(d,)) if x.ndim else x.clone()
@@ -150,7 +151,7 @@ def scatter_call(name: str, x: Array, dim: int, index: Any, values: Any, reduce:
     """Make the call of a scatter."""
     require_array(name, x)
     d = normalize_dim(dim, max(x.ndim, 1))
-    index = as_index(name, index, x.shape[d], d)
+    index = as_index(name, index, x.shape[d], d, low=-x.shape[d])
     if index.ndim != x.ndim:
         raise ShapeError(f"{name}: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
     if reduce is not None:
@@ -189,7 +190,8 @@ def index_call(name: str, body: Callable[..., Any], x: Array, dim: int, index: A
 def at_slices(x: Any, index: Any, values: Any, dim: int, reduce: str | None, include_self: bool, alpha: Number = 1) -> Any:
     """Store slices of values at a 1-D index along a dim, or combine them with those of x."""
     n = x.shape[dim]
-    index = where(index < 0, index + n, index).reshape(index.size)
+    index = index.to(int64).reshape(index.size)
+    index = where(index < 0, index + n, index)
     values = broadcast_value(values, (*x.shape[:dim], index.size, *x.shape[dim + 1 :]), x)
     values = values if alpha == 1 else values * alpha
     return scatter(x, dim, index, values) if reduce is None else reduce_at(x, index, values, dim, reduce, include_self)

@@ -29,4 +29,13 @@ histc: x.histc(5, -1, 1) = ~np.histogram(x, 5, (-1, 1))[0].astype(float)
 histogram: x.histogram(4, weight=p) = ~np.histogram(x, 4, weights=p)
 histogram: x.histogram(3, range=(-1.0, 1.0), density=True).hist = ~np.histogram(x, 3, (-1, 1), density=True)[0]
 histogramdd: mf.histogramdd(x[:, :2], [2, 3]).hist = ~np.histogramdd(x[:, :2], [2, 3])[0]
+np.sort: np.sort(x, axis=None) = np.sort(x, axis=None)
+np.argsort: np.argsort(x, 0) = np.argsort(x, 0)
+np.median: np.median(x, 1) = np.median(x, 1)
+np.percentile: np.percentile(a, [10, 50], axis=0) = np.percentile(a, [10, 50], axis=0)
+np.searchsorted: np.searchsorted(np.sort(v), x) = np.searchsorted(np.sort(v), x)
+np.take_along_axis: np.take_along_axis(x, x.argmax(1, keepdim=True), 1) = x.max(1, keepdims=True)
+np.put_along_axis: (z := v.clone(), np.put_along_axis(z, i[:2], x[0, :2], 0))[0] = ~np.r_[x[0, 1], v[1], x[0, 0], v[3]]
+np.add.at: (z := v.detach() * 1, np.add.at(z, i // 2, 2.0))[0] = ~v + [2, 4, 0, 0]
+np.maximum.at: (z := a[0] * 1, np.maximum.at(z, [1, 1], [20, 10]))[0] = np.r_[a[0, 0], 20, a[0, 2:]]
 """

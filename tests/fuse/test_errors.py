@@ -136,11 +136,11 @@ def max_of_python(x):
 
 
 def unknown_to_numpy(x):
-    return x * np.median(x)  # here
+    return np.convolve(x, x, "same")  # here
 
 
-def sort(x):
-    return np.sort(x)  # here
+def partition(x):
+    return np.partition(x, 1)  # here
 
 
 def by_operator(x):
@@ -150,7 +150,7 @@ def by_operator(x):
 VALUES = [
     branch, loop, and_, not_, assertion, contains, item, as_float, as_int, tolist, numpy_method, asarray, np_array,
     math_function, rounded, index_by_a_tensor, slice_by_a_tensor, size_from_a_tensor, range_of_a_tensor, list_index,
-    other_backend, shown, pickled, sorted_by_value, max_of_python, unknown_to_numpy, sort, by_operator,
+    other_backend, shown, pickled, sorted_by_value, max_of_python, unknown_to_numpy, partition, by_operator,
 ]  # fmt: skip
 
 

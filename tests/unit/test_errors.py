@@ -546,10 +546,10 @@ INDICES = {
     ),
     "float": (lambda o: o.a[0, 1.0], IndexingError, "index 1.0 (float) for dim 1", "convert it with int() first"),
     "text": (lambda o: o.v["x"], IndexingError, "index 'x' (str) for dim 0", "dims have no names"),
-    "list": (lambda o: o.v[[0, 1]], IndexingError, "index [0, 1] (list) for dim 0", "x.index_select(dim, index)"),
+    "list": (lambda o: o.v[[0, 7]], IndexingError, "index: index 7 at [1] is out of range for dim 0 of size 3", "-3 to 2"),
     "bool": (lambda o: o.v[True], IndexingError, "index True (bool) for dim 0", "where(mask, x, y)"),
-    "mask": (lambda o: o.v[o.m], IndexingError, "bool of shape (3,)", "where(mask, x, y)"),
-    "array": (lambda o: o.v[np.array([0, 1])], IndexingError, "array([0, 1]) (ndarray)", "x.index_select(dim, index)"),
+    "mask": (lambda o: o.a[o.m], IndexingError, "got a mask of shape (3,), expected (2,), the sizes of its dims"),
+    "array": (lambda o: o.v[np.array([0.5, 1])], DTypeError, "got an index of float64, expected a tensor of int64"),
     "tensor of a float": (
         lambda o: o.v[o.n],
         IndexingError,

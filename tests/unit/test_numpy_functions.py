@@ -45,6 +45,16 @@ np.std(x, 1)
 np.std(x, (0, 1), None, None, 1)
 np.argmax(x)
 np.argmax(x, 0)
+np.sort(x)
+np.argsort(x, axis=0, kind="stable")
+np.median(x, 0)
+np.nanmedian(x)
+np.quantile(x, 0.3, axis=1, keepdims=True)
+np.nanquantile(x, [0.25, 0.5], method="lower")
+np.percentile(x, 30)
+np.nanpercentile(x, 30, 1)
+np.searchsorted(np.sort(v), x, side="right")
+np.take_along_axis(x, np.argmax(y, axis=1, keepdims=True), 1)
 np.argmin(x, axis=1, keepdims=True)
 np.count_nonzero(x)
 np.count_nonzero(x > 1, axis=0)
@@ -272,9 +282,11 @@ def function_of(call):
 
 # Every entry
 
+UNTRACED = {"copyto", "put_along_axis", "bincount"}  # called below, and in tests/functions
+
 
 def test_every_entry_is_called():
-    missing = {f.__name__ for f in FUNCTIONS} - {function_of(call).__name__ for call in CALLS} - {"copyto"}  # see below
+    missing = {f.__name__ for f in FUNCTIONS} - {function_of(call).__name__ for call in CALLS} - UNTRACED
     assert not missing, f"entries without a line in CALLS: {missing}"
 
 
@@ -645,7 +657,7 @@ def test_dtypes_are_numpys():
         ("np.gcd(x, x)", r"np\.gcd is not in minifuse"),
         ("np.add.accumulate(x)", r"np\.add\.accumulate is not in minifuse"),
         ("np.divide.reduce(x)", r"np\.divide\.reduce is not in minifuse"),
-        ("np.add.at(x, 0, 1)", r"np\.add\.at is not in minifuse"),
+        ("np.power.at(x, 0, 1)", r"np\.power\.at is not in minifuse"),
         ("np.squeeze(x, 0)", "axis 0 of shape .* more than 1 element"),
         ("np.split(x, 2)", "cannot split 3 elements into 2 equal parts"),
         ("np.array_split(x, 0)", "0 parts"),

@@ -19,6 +19,7 @@ from ...core.errors import DTypeError, FuseError, users_line
 from ...core.indexing import Dims
 from ...core.traceable import Traceable
 from ..array_functions import BoundFunction
+from .order import AT_OPERATORS
 from .reductions import REDUCTIONS
 from .table import (
     ACCUMULATIONS,
@@ -81,6 +82,8 @@ def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object],
     if any(out is not None for out in out_tensors):
         return store_ufunc_result(name, ufunc, method, inputs, out_tensors, named)
     options = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
+    if method == "at" and ufunc in AT_OPERATORS and isinstance(inputs[0], Traceable):
+        return inputs[0].store_at(inputs[1], as_operand(inputs[2]), AT_OPERATORS[ufunc])
     if method == "reduce" and ufunc in REDUCTIONS:
         return reduce_ufunc(name, ufunc, x, **options)
     if method == "accumulate" and (accumulate := find_entry(ufunc, ACCUMULATIONS)) is not None:

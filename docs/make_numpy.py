@@ -12,7 +12,17 @@ from typing import Any
 
 from minifuse.core.operators import Operator
 from minifuse.functions import load, numpy_names
-from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, number_parts, order, reductions, shaping, trigonometry, ufuncs
+from minifuse.ir.numpy_api import (
+    FUNCTIONS,
+    UFUNCS,
+    elementwise,
+    number_parts,
+    order,
+    reductions,
+    shaping,
+    trigonometry,
+    ufuncs,
+)
 from minifuse.ir.numpy_api.order import AT_OPERATORS
 from minifuse.ir.numpy_api.protocol import name_of
 from minifuse.ir.numpy_api.reductions import REDUCTIONS

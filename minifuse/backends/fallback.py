@@ -33,8 +33,8 @@ from ..ir.kernel_ir import (
     replace,
 )
 from ..ir.monoid import MonoidState
-from ..ir.scan import Scan
 from ..ir.numpy_op import NumpyOp
+from ..ir.scan import Scan
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class

@@ -33,7 +33,10 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
-MODULES = ("methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random", "attributes", "scans", "special", "matrices", "indexing", "ordering", "numpy_names",)
+MODULES = (
+    "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
+    "attributes", "scans", "special", "matrices", "indexing", "ordering", "numpy_names",
+)  # fmt: skip
 
 
 def load() -> dict[str, Callable[..., Any]]:

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-PATTERN = re.compile(r"(\w+): (.*?) = ([~!@]?~?)(.*)")
-MODULES = ("elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing", "ordering",)
+PATTERN = re.compile(r"([\w.]+): (.*?) = ([~!@]*)(.*)")
+MODULES = (
+    "elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans",
+    "special", "fft", "linalg", "indexing", "ordering",
+)  # fmt: skip
 
 
 class Case(NamedTuple):

@@ -1,8 +1,8 @@
 """NumPy's functions on arrays: code written for NumPy runs on tensors and fuses, unchanged.
 
 `protocol` implements NEP 13 and NEP 18. `table` explains how an entry is written. `ufuncs`, `trigonometry`,
-`number_parts`, `reductions`, `elementwise`, `shaping` and `order` contain the entries. They call methods of arrays, and depend
-neither on tensors nor on graph nodes.
+`number_parts`, `reductions`, `elementwise`, `shaping` and `order` contain the entries. They call methods of arrays, and
+depend neither on tensors nor on graph nodes.
 """
 
 from . import elementwise, number_parts, order, reductions, shaping, trigonometry, ufuncs

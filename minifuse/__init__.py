@@ -17,7 +17,7 @@ from . import data, nn, optim, testing
 from . import functions as _functions
 from .backends.registry import backends, memory, register_backend, set_default_backend, synchronize, use_backend
 from .core import operators as _operators
-from .core.dispatch import no_grad
+from .core.dispatch import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .core.dtypes import OTHER_NAMES as _OTHER_NAMES
 from .core.dtypes import bool_, float32, float64, int8, int16, int32, int64, uint8
 from .core.errors import (
@@ -76,11 +76,11 @@ from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 
-_LAZY_PACKAGES = {"simt": "simt", "linalg": "functions.linalg", "fft": "functions.fft"}
+_LAZY_PACKAGES = {"autograd": "autograd", "simt": "simt", "linalg": "functions.linalg", "fft": "functions.fft"}
 
 
 def __getattr__(name: str) -> _Any:
-    """Import the library of functions, and `mf.simt`, which needs greenlet, when they are first used."""
+    """Import the library of functions and some packages when they are first used. `mf.simt` needs greenlet."""
     if name in _LAZY_PACKAGES:
         return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
     globals()[name] = entry = _functions.find_function(name)
@@ -112,6 +112,7 @@ __all__ = [
     "ViewError",
     "arange",
     "atomic_add",
+    "autograd",  # noqa: F405  # `__getattr__` imports it
     "backends",
     "bool_",
     "cache",
@@ -119,6 +120,7 @@ __all__ = [
     "data",
     "elementwise",
     "empty_like",
+    "enable_grad",
     "fft",  # noqa: F405  # `__getattr__` imports it
     "float32",
     "float64",
@@ -131,10 +133,12 @@ __all__ = [
     "get_rng_state",
     "grad",
     "index",
+    "inference_mode",
     "int8",
     "int16",
     "int32",
     "int64",
+    "is_grad_enabled",
     "linalg",  # noqa: F405  # `__getattr__` imports it
     "load",
     "load_metadata",
@@ -157,6 +161,7 @@ __all__ = [
     "set_default_backend",
     "set_fast_math",
     "set_float32_matmul_precision",
+    "set_grad_enabled",
     "set_rng_state",
     "simt",  # noqa: F405  # `__getattr__` imports it
     "softmax",

@@ -180,7 +180,7 @@ class PlanBackward:
     was modified.
     """
 
-    __slots__ = ("count", "edges", "plan", "run_time", "saved_tensors")
+    __slots__ = ("_hooks", "count", "edges", "plan", "run_time", "saved_tensors")
 
     def __init__(self, plan: "Plan", edges: tuple[object, ...], saved_tensors: tuple[PlanInput, ...]) -> None:
         self.plan, self.edges = plan, edges

@@ -1,6 +1,7 @@
 """Reverse-mode automatic differentiation: backpropagation over any values that record how they were computed.
 
-It works with every class that has this protocol. Scalar and Tensor have it.
+It works with every class that has this protocol. Scalar and Tensor have it. A `TapeNode` may have `_hooks`, {k: {name:
+function of the gradient of output k}}, and so may a leaf, with k = 0.
 
 * A value has `requires_grad` and `grad_fn`: (node, k) if it is output k of a recorded call, else None. A value without
   grad_fn is a leaf.
@@ -8,7 +9,7 @@ It works with every class that has this protocol. Scalar and Tensor have it.
 * A recorded call is a `TapeNode`: it has the edges of its inputs and computes their gradients.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from .dispatch import grad_recording
@@ -63,47 +64,88 @@ def grad_edge(x: Variable) -> Edge:
 
 
 def run_backward(
-    root: Variable, gradient: Cotangent, *, create_graph: bool = False, retain_graph: bool = False, wrt: Sequence[Edge] = ()
+    roots: Sequence[Variable],
+    gradients: Sequence[Cotangent],
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = False,
+    wrt: Sequence[Edge] | None = None,
 ) -> dict[Any, Cotangent]:
-    """Compute the gradient of `root`, times `gradient`, with respect to every leaf that it depends on.
+    """Compute the gradient of the sum of `roots`, each times its gradient, with respect to leaves or to other values.
 
     Parameters
     ----------
-    root
-        The value to differentiate.
-    gradient
-        The gradient with respect to the root itself, with its shape. For a loss it is 1.
+    roots
+        The values to differentiate.
+    gradients
+        The gradient with respect to each root, with its shape. For a loss it is 1.
     create_graph
         Record the backward pass, so that the gradients can be differentiated again.
     retain_graph
-        Keep the saved values, so that the graph can be used again. Otherwise each node frees them.
+        Keep the saved values, so that the graph can be used again. Otherwise each visited node frees them.
     wrt
-        Edges of other values whose gradients to return.
+        The edges to return. Only nodes between them and the roots are visited. Default: every leaf.
 
     Returns
     -------
     dict
         {leaf or edge: gradient}.
     """
-    if not root.requires_grad:
+    if not all(root.requires_grad for root in roots):
         raise GradientError(NO_GRADIENT)
-    cotangents: dict[Edge, Any] = {grad_edge(root): gradient}  # edge -> sum of the gradients that have arrived so far
-    results: dict[Edge, Cotangent] = {}
     order = toposort(
-        [root.grad_fn[0]] if root.grad_fn else [],
+        [root.grad_fn[0] for root in roots if root.grad_fn],
         lambda node: [edge[0] for edge in node.edges if type(edge) is tuple],
     )
+    targets, path = frozenset(wrt or ()), order if wrt is None else nodes_towards(order, wrt)
+    cotangents: dict[Edge, Any] = {}  # edge -> sum of the gradients that have arrived so far
+    results: dict[Edge, Cotangent] = {}
+
+    def accumulate(edge: Edge | None, g: Cotangent | None) -> None:
+        is_wanted = wrt is None or edge in targets or (type(edge) is tuple and edge[0] in path)
+        if edge is not None and g is not None and is_wanted:
+            cotangents[edge] = cotangents[edge] + g if edge in cotangents else g
+
     with grad_recording(create_graph):
+        for root, gradient in zip(roots, gradients, strict=True):
+            accumulate(grad_edge(root), gradient)
         for node in reversed(order):  # users first, so that all gradients of a node's outputs have arrived
             output_grads = [cotangents.pop((node, k), None) for k in range(node.count)]
-            for requested in wrt:
-                if type(requested) is tuple and requested[0] is node and output_grads[requested[1]] is not None:
-                    results[requested] = output_grads[requested[1]]
+            if (hooks := getattr(node, "_hooks", None)) is not None:
+                output_grads = [run_hooks(hooks.get(k, {}), g) for k, g in enumerate(output_grads)]
+            if targets:
+                results |= {(node, k): g for k, g in enumerate(output_grads) if g is not None and (node, k) in targets}
+                if node not in path:
+                    continue
             if any(g is not None for g in output_grads):
                 edges = node.edges
                 for edge, g in zip(edges, node.backward(output_grads), strict=True):
-                    if edge is not None and g is not None:
-                        cotangents[edge] = cotangents[edge] + g if edge in cotangents else g
+                    accumulate(edge, g)
             if not retain_graph:
                 node.free_saved()
+        for leaf, g in cotangents.items():
+            if (hooks := getattr(leaf, "_hooks", None)) is not None:
+                cotangents[leaf] = run_hooks(hooks.get(0, {}), g)
     return cotangents | results
+
+
+def nodes_towards(order: Sequence[TapeNode], wrt: Sequence[Edge]) -> set[TapeNode]:
+    """Return the nodes through which a gradient reaches the edges `wrt`. In `order`, inputs come before users.
+
+    A node without edges may be freed, and is one of them: its `backward` raises the error.
+    """
+    targets, path = set(wrt), set[TapeNode]()
+    for node in order:
+        edges = [edge for edge in node.edges if edge is not None]
+        if not edges or any(edge in targets or (type(edge) is tuple and edge[0] in path) for edge in edges):
+            path.add(node)
+    return path
+
+
+def run_hooks(hooks: Mapping[int, Callable[[Any], Any]], g: Any) -> Any:
+    """Pass a gradient to each hook in turn. What a hook returns, unless it is None, replaces the gradient."""
+    if g is not None:
+        for hook in tuple(hooks.values()):
+            replaced = hook(g)
+            g = g if replaced is None else replaced
+    return g

@@ -147,7 +147,41 @@ def grad_recording(is_recording: bool) -> Iterator[None]:
         mode.is_recording = outer_state
 
 
-class no_grad:  # noqa: N801  # PyTorch's name
+class RecordingMode:
+    """A context manager and decorator that turns recording for autograd on or off. Usable as `@mode`, without brackets, too.
+
+    `is_recording` is None for a mode that changes nothing.
+    """
+
+    is_recording: bool | None = None
+
+    def __new__(cls, function: Callable[P, R] | None = None) -> Any:
+        """Return the context manager, or the function in it."""
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function: None = None) -> None:
+        self.outer_states: list[RecordingState] = []  # a stack: one object may be entered several times
+
+    def __enter__(self) -> None:
+        self.outer_states.append(mode.is_recording)
+        if self.is_recording is not None:
+            mode.is_recording = state_with_recording(self.is_recording)
+
+    def __exit__(self, *error: object) -> None:
+        mode.is_recording = self.outer_states.pop()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function, wrapped to run in this mode."""
+
+        @wraps(function)
+        def run(*inputs: P.args, **named: P.kwargs) -> R:
+            with self:
+                return function(*inputs, **named)
+
+        return run
+
+
+class no_grad(RecordingMode):  # noqa: N801  # PyTorch's name
     """Turn off recording for autograd: results require no gradient, and intermediate results are freed at once.
 
     Use it as a context manager or as a decorator.
@@ -161,22 +195,97 @@ class no_grad:  # noqa: N801  # PyTorch's name
     False
     """
 
-    def __init__(self) -> None:
-        self.outer_states: list[RecordingState] = []  # a stack: one object may be entered several times
+    is_recording = False
+
+
+class enable_grad(RecordingMode):  # noqa: N801  # PyTorch's name
+    """Turn on recording for autograd, inside `no_grad`. Use it as a context manager or as a decorator.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.tensor([1.0], requires_grad=True)
+    >>> with mf.no_grad(), mf.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    is_recording = True
+
+
+class FlaggedMode(RecordingMode):
+    """A recording mode with a flag."""
+
+    def __new__(cls, mode: bool | Callable[P, R] = True) -> Any:
+        """Return the context manager, or the function in it."""
+        return super().__new__(cls, mode if callable(mode) else None)
+
+
+class inference_mode(FlaggedMode):  # noqa: N801  # PyTorch's name
+    """Turn off recording for autograd, as `no_grad`: minifuse keeps no more for autograd that could be turned off.
+
+    With mode=False, change nothing.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.tensor([1.0], requires_grad=True)
+    >>> with mf.inference_mode():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.is_recording = False if mode else None
+
+
+class set_grad_enabled(FlaggedMode):  # noqa: N801  # PyTorch's name
+    """Turn recording for autograd on or off from now on, or in a block of code if it is used as a context manager.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> x = mf.tensor([1.0], requires_grad=True)
+    >>> with mf.set_grad_enabled(False):
+    ...     (x * 2).requires_grad
+    False
+    >>> mf.is_grad_enabled()
+    True
+    """
+
+    is_used = False
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.is_recording = bool(mode)
+        super().__enter__()
 
     def __enter__(self) -> None:
-        self.outer_states.append(mode.is_recording)
-        mode.is_recording = state_with_recording(False)
-
-    def __exit__(self, *error: object) -> None:
-        mode.is_recording = self.outer_states.pop()
+        if not self.is_used:
+            self.undo()
+        super().__enter__()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return the function, wrapped to run without recording."""
+        """Return the function, wrapped to run in this mode, and undo what the constructor did."""
+        if not self.is_used:
+            self.undo()
+        return super().__call__(function)
 
-        @wraps(function)
-        def run(*inputs: P.args, **named: P.kwargs) -> R:
-            with grad_recording(False):
-                return function(*inputs, **named)
+    def undo(self) -> None:
+        """Return to the mode before the constructor, since the object is used as a context manager or decorator."""
+        self.is_used = True
+        self.__exit__()
 
-        return run
+
+def is_grad_enabled() -> bool:
+    """Return True if calls of this thread are recorded for autograd.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> with mf.no_grad():
+    ...     mf.is_grad_enabled()
+    False
+    """
+    return bool(mode.is_recording)

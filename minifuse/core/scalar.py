@@ -111,7 +111,7 @@ class Scalar(Traceable):
         """
         retain = create_graph if retain_graph is None else retain_graph
         start: ScalarOperand = Scalar(1.0, False) if create_graph else 1.0
-        for leaf, g in autograd.run_backward(self, start, create_graph=create_graph, retain_graph=retain).items():
+        for leaf, g in autograd.run_backward([self], [start], create_graph=create_graph, retain_graph=retain).items():
             g = g if create_graph else float(to_number(g))
             leaf.grad = g if leaf.grad is None else leaf.grad + g
 

@@ -143,7 +143,7 @@ class OpaqueBackward:
     `is_freed` is True if the function already ran backward through the graph.
     """
 
-    __slots__ = ("is_freed",)
+    __slots__ = ("_hooks", "is_freed")
     count, edges = 1, ()
 
     def __init__(self, is_freed: bool = False) -> None:

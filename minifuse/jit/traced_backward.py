@@ -1,21 +1,22 @@
 """Gradients inside a traced function: `backward` and `mf.grad` differentiate the graph, and add the gradients to it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
 
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, CallRecord
-from ..core.autograd import FREED_GRAPH, NO_GRADIENT
-from ..core.dispatch import grad_recording, mode
+from ..core.autograd import FREED_GRAPH, NO_GRADIENT, run_hooks
+from ..core.dispatch import grad_recording
 from ..core.errors import FuseError, GradientError, users_line
 from ..core.interning import toposort
 from ..core.layout import row_major
-from ..core.traceable import TraceableFunction
-from ..ir.array_functions import Full, Identity
-from ..ir.graph import Node, inputs_of, literal
+from ..ir.array_functions import Identity
+from ..ir.graph import Node, inputs_of
 from ..ir.vjp import dependents_of, differentiate
+from ..tensors.grad_methods import AFTER, BEFORE
 from ..tensors.tensor import Tensor
-from ..tensors.transforms import check_float_argument
 from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class TracedBackward:
         visited = self.gradient_path(root)
         if visited & self.freed_calls:
             raise GradientError(FREED_GRAPH)
-        grads = dict(zip(nodes, self.gradients_of_nodes(start, gradient, nodes), strict=True))
+        grads = dict(zip(nodes, differentiate([start], [self.tracer.node_of(gradient)], nodes), strict=True))
         self.tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (root.storage.producer,)))
         if not any(g is not None for g in grads.values()):
             raise GradientError(NO_GRADIENT)
@@ -113,34 +114,52 @@ class TracedBackward:
             g = g + part
         with grad_recording(create_graph):
             old_grad = x.grad
-            new_grad = self.tracer.wrap_result(g, [], create_graph)
+            hooks = getattr(x.owner, "_hooks", {})
+            new_grad = run_hooks(hooks.get(BEFORE, {}), self.tracer.wrap_result(g, [], create_graph))
             x.grad = new_grad if old_grad is None else old_grad + new_grad
+            run_hooks(hooks.get(AFTER, {}), x)
 
-    def gradients_of_nodes(self, start: Node, gradient: Tensor, wrt: Sequence[Node]) -> list[Node | None]:
-        """Return the gradients of nodes, as nodes."""
-        return differentiate([start], [self.tracer.node_of(gradient)], wrt)
+    def make_variable(self, x: Tensor, k: int) -> TracedTensor:
+        """Return a variable with the elements of a tensor, whose node is that of no other tensor."""
+        traced = self.tracer.lift(x)
+        node = Identity(("variable", len(self.tracer.calls), k))(traced.node)
+        meta = TensorMeta(row_major(x.shape), x.dtype, self.tracer.backend, True)
+        return TracedTensor(self.tracer, TracedStorage(node, meta.layout), meta)
 
-    def trace_grad(self, function: TraceableFunction, inputs: Sequence[Any], indices: Sequence[int]) -> list[TracedTensor]:
-        """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
+    def gradients(
+        self,
+        roots: Sequence[Tensor],
+        wrt: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        create_graph: bool,
+        retain_graph: bool,
+    ) -> list[TracedTensor | None]:
+        """Return the gradients of roots with respect to leaves and variables; None where no root depends on one."""
         tracer = self.tracer
-        is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
-        with grad_recording(True):
-            variables = list(inputs)
-            for k in indices:
-                check_float_argument(inputs[k], k)
-                x = tracer.lift(inputs[k])
-                node = Identity(("variable", len(tracer.calls), k))(x.node)
-                meta = TensorMeta(row_major(x.shape), x.dtype, tracer.backend, True)
-                variables[k] = TracedTensor(tracer, TracedStorage(node, meta.layout), meta)
-            nodes = [variables[k].node for k in indices]
-            y = function(*variables)
-            if not isinstance(y, Tensor) or y.size != 1:
-                got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
-                advice = "expected a tensor of one element; end it with sum() or mean()"
-                raise GradientError(f"grad: the function returned {got}, {advice}")
-            y = tracer.lift(y)
-            grads = self.gradients_of_nodes(y.node, tracer.full(y.shape, 1, y.dtype), nodes)
-            tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (y.storage.producer,)))
-            zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
-            results = [tracer.wrap_result(zero if g is None else g, [], True) for g, zero in zip(grads, zeros, strict=True)]
-        return results if is_recorded else [g.detach() for g in results]
+        traced = [tracer.lift(y) for y in roots]
+        visited = set[int]().union(*map(self.gradient_path, traced))
+        if visited & self.freed_calls:
+            raise GradientError(FREED_GRAPH)
+        starts = [y.node for y in traced]
+        nodes = [self.nodes_of(tracer.lift(x)) for x in wrt]
+        flat = [node for group in nodes for node in group]
+        grads = dict(zip(flat, differentiate(starts, [tracer.node_of(g) for g in gradients], flat), strict=True))
+        tracer.calls.append(CallRecord(BACKWARD, (), users_line(), tuple(y.storage.producer for y in traced)))
+        if not retain_graph:
+            self.freed_calls |= visited
+        sums = [[g for node in group if (g := grads[node]) is not None] for group in nodes]
+        with grad_recording(create_graph):
+            return [tracer.wrap_result(reduce(add, parts), [], create_graph) if parts else None for parts in sums]
+
+    def nodes_of(self, x: TracedTensor) -> list[Node]:
+        """Return the nodes of a leaf or a variable. Others have none: equal computations are one node."""
+        if x.is_own_leaf and x.leaf is not None:
+            return x.leaf.nodes
+        if x.owner is not None:
+            return x.storage.leaves
+        if isinstance(x.node.function, Identity) and not x.is_leaf:
+            return [x.node]
+        raise FuseError(
+            f"{users_line()}: grad: inside @mf.fuse, expected a leaf as input, and got a tensor that was computed; "
+            "use mf.grad, or y = y.detach().requires_grad_()"
+        )

@@ -23,8 +23,9 @@ from ..core.overlap import are_disjoint_slices
 from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Identity, SliceUpdate, View
 from ..ir.graph import Argument, Node, strip_views
+from ..tensors.grad_methods import no_gradient_error, non_leaf_error
 from ..tensors.mutation import check_writable, overlapping_groups_by_dtype, tensor_range
-from ..tensors.tensor import Tensor, no_gradient_error, non_leaf_error
+from ..tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from .tracer import Tracer
@@ -211,8 +212,16 @@ class TracedTensor(Tensor):
         meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, False)
         return TracedTensor(self.tracer, self.storage, meta, self.views, is_detached=True)
 
-    def backward(self, gradient: Tensor | None = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
         """Add the gradient to `grad` of every leaf when the call runs."""
+        if inputs is not None:
+            raise FuseError(f"{users_line()}: backward: inputs= is not supported inside @mf.fuse; use mf.autograd.grad")
         self.tracer.gradients.backward(self, gradient, create_graph, create_graph if retain_graph is None else retain_graph)
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class ViewBackward:
     """The backward node of a view. Its gradient needs the layout of the viewed tensor, not the elements."""
 
-    __slots__ = ("edges", "view", "viewed_layout")
+    __slots__ = ("_hooks", "edges", "view", "viewed_layout")
     count = 1
 
     def __init__(self, view: View, x: "Tensor") -> None:
@@ -30,7 +30,7 @@ class ViewBackward:
 class ToBackward:
     """The backward node of a move to another backend."""
 
-    __slots__ = ("backend", "edges")
+    __slots__ = ("_hooks", "backend", "edges")
     count = 1
 
     def __init__(self, x: "Tensor") -> None:

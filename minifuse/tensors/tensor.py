@@ -1,11 +1,10 @@
 """The Tensor class: metadata, an address in a buffer, and the recorded call that computed it.
 
 Methods that tensors share with graph nodes are in `ir.array_methods`. This file has the methods that need memory: views
-of one buffer, NumPy's and DLPack's protocols, in-place operations, and `backward`.
+of one buffer, NumPy's and DLPack's protocols, and in-place operations. `backward` and hooks are in `grad_methods`.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,15 @@ from ..backends.base import Backend
 from ..backends.registry import backends, get_backend
 from ..compiler.plan import Plan, call
 from ..compiler.tensor_meta import TensorMeta
-from ..core import autograd, dispatch
+from ..core import dispatch
 from ..core.dtypes import BY_NAME, BY_NUMPY, DType, Number, NumpyArray, as_dtype, weak_type_of
-from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
+from ..core.errors import BackendError, DTypeError, IndexingError, ShapeError, ViewError
 from ..core.indexing import Shape, ShapeLike, infer_shape
-from ..core.layout import Layout, row_major
+from ..core.layout import row_major
 from ..ir.array_functions import Copy, View
-from ..ir.array_methods import Array
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, store_at
+from .grad_methods import GradMethods, no_gradient_error, non_leaf_error
 from .mutation import store_in
 from .tape_nodes import ToBackward, ViewBackward
 
@@ -33,7 +32,7 @@ ViewKey = tuple[View, TensorMeta, dispatch.RecordingState]
 view_cache: dict[ViewKey, tuple[TensorMeta, int]] = {}  # -> metadata of the view, and its offset in bytes
 
 
-class Tensor(Array):
+class Tensor(GradMethods):
     """A strided array of numbers on a backend. It records how it was computed if a gradient is required.
 
     Create one with `mf.tensor`, `mf.zeros`, `mf.from_numpy` and similar functions. Operators and methods have the names
@@ -55,14 +54,13 @@ class Tensor(Array):
         The sum of the gradients that `backward` has computed so far.
     """
 
-    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "meta", "reduced_from")
+    __slots__ = ("__weakref__", "reduced_from")
 
     def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
         self.buffer, self.address, self.meta = buffer, address, meta
-        self.grad: Tensor | None = None
-        self.grad_fn: autograd.GradFn | None = None
+        self.grad = self.grad_fn = None
 
-    apply = staticmethod(call)  # not wrapped in a method, since every operation calls it
+    apply = staticmethod(call)  # type: ignore[assignment]  # not wrapped in a method, since every operation calls it
 
     @classmethod
     def from_numpy(cls, array: NumpyArray, backend: Backend) -> "Tensor":
@@ -129,11 +127,6 @@ class Tensor(Array):
         return self.meta.backend.name
 
     @property
-    def is_leaf(self) -> bool:
-        """Return True if the tensor was created by the user, not computed from tensors that require a gradient."""
-        return self.grad_fn is None
-
-    @property
     def requires_grad(self) -> bool:
         """Return True if `backward` computes a gradient for this tensor. You may set it on leaves."""
         return self.meta.requires_grad
@@ -147,11 +140,6 @@ class Tensor(Array):
         if bool(flag) != self.requires_grad and (tracer := dispatch.active_tracer()) is not None:
             tracer.lift(self).requires_grad = flag  # raises an error, since the tensor is from outside the function
         self.meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, bool(flag))
-
-    def requires_grad_(self, flag: bool = True) -> "Tensor":
-        """Set `requires_grad`, and return the tensor itself."""
-        self.requires_grad = flag
-        return self
 
     # Views of the same memory.
 
@@ -350,81 +338,10 @@ class Tensor(Array):
 
     store_at = store_at
 
-    # Gradients.
-
-    def backward(
-        self, gradient: "Tensor | None" = None, create_graph: bool = False, retain_graph: bool | None = None
-    ) -> None:
-        """Add the gradient of this tensor to `grad` of every leaf that it was computed from.
-
-        Parameters
-        ----------
-        gradient : Tensor, optional
-            The gradient of the final result with respect to this tensor, with its shape. Default for one element: 1.
-        create_graph : bool
-            Record the backward pass, so that the gradients can be differentiated again.
-        retain_graph : bool, optional
-            Keep the saved tensors, so that `backward` can be called again. Default: the value of `create_graph`.
-
-        Raises
-        ------
-        GradientError
-            The tensor requires no gradient, or has more than one element and no `gradient` is passed; an earlier call
-            freed the graph; or a tensor that the graph needs was modified in place.
-        """
-        if gradient is None:
-            if self.size != 1:
-                raise GradientError(
-                    f"backward: got shape {self.shape} with {self.size} elements, expected one element; "
-                    "call sum() or mean() first, or pass gradient="
-                )
-            gradient = ones_like_meta(self.meta)
-        elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
-            got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
-            raise GradientError(f"backward: gradient is {got}, expected {self.dtype} {self.shape}, as this tensor")
-        elif gradient.meta.backend is not self.meta.backend:
-            raise BackendError(
-                f'backward: gradient is on {gradient.backend}, expected {self.backend}; move it with x.to("{self.backend}")'
-            )
-        retain = create_graph if retain_graph is None else retain_graph
-        grads = autograd.run_backward(self, gradient, create_graph=create_graph, retain_graph=retain)
-        used_buffers = {id(gradient.buffer)}
-        for leaf, g in grads.items():
-            if leaf.grad is not None:
-                with dispatch.grad_recording(create_graph):
-                    g = leaf.grad + g
-            elif id(g.buffer) in used_buffers or not is_dense(g.meta.layout):  # gradients of leaves never share memory
-                with dispatch.grad_recording(create_graph):
-                    g = g.clone()
-            used_buffers.add(id(g.buffer))
-            leaf.grad = g
-
 
 CallInput = Tensor | Number  # an input of a call
 
 Plan.tensor = Tensor
-
-
-@lru_cache(MAX_CACHED_VIEWS)
-def ones_like_meta(meta: TensorMeta) -> Tensor:
-    """Return the gradient of a result with respect to itself. It is cached: never modify it, never pass it to a user."""
-    return Tensor.full(meta.layout.shape, 1, meta.dtype, meta.backend)
-
-
-@lru_cache(MAX_CACHED_VIEWS)
-def is_dense(layout: Layout) -> bool:
-    """Return True if the elements of a layout fill their memory."""
-    return layout.is_dense
-
-
-def non_leaf_error() -> GradientError:
-    """Return the error for a tensor that must not stop requiring a gradient, since it was computed from others."""
-    return GradientError("requires_grad: cannot set it to False on a tensor that was computed from others; use x.detach()")
-
-
-def no_gradient_error(dtype: DType) -> DTypeError:
-    """Return the error for setting `requires_grad` on a tensor whose dtype has no gradients."""
-    return DTypeError(f"requires_grad: got {dtype}, expected a float type; convert it with x.to(mf.float32)")
 
 
 def rebuild_tensor(array: NumpyArray, backend: str, requires_grad: bool) -> Tensor:

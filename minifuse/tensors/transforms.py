@@ -1,15 +1,21 @@
 """Function transforms: the gradient of a Python function, and the source of its kernels."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import count
 from typing import Any
 
 from ..compiler import plan
 from ..core import autograd, dispatch
 from ..core.errors import DTypeError, GradientError, IndexingError
-from ..ir.array_functions import View
+from ..ir.array_functions import Full, Identity, View
+from ..ir.array_methods import Array
+from ..ir.graph import Node, literal, wrap
+from ..ir.vjp import differentiate
+from .creation import full
 from .tape_nodes import ViewBackward
 from .tensor import Tensor
+
+_variable_count = count()
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -48,29 +54,53 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
 
     def gradient(*inputs: Any, **named: object) -> Any:
         indices = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
-        if (tracer := dispatch.active_tracer()) is not None:
-            traced = tracer.gradients.trace_grad(partial(function, **named), inputs, indices)
-            return traced[0] if isinstance(argnums, int) else tuple(traced)
-        is_recorded = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with dispatch.grad_recording(True):
-            variables = [wrap_variable(x, k) if k in indices else x for k, x in enumerate(inputs)]
-            y = function(*variables, **named)
-            if not isinstance(y, Tensor) or y.size != 1:
-                got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
+            variables = {k: make_variable(inputs[k], k) for k in indices}
+            y = function(*[variables.get(k, x) for k, x in enumerate(inputs)], **named)
+            if not isinstance(y, Array) or y.size != 1:
+                got = f"shape {y.shape}" if isinstance(y, Array) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
-            edges = [autograd.grad_edge(variables[k]) for k in indices]
-            if y.requires_grad:
-                one = Tensor.full(y.shape, 1, y.dtype, y.meta.backend)
-                grads = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
-            else:
-                grads = {}
-        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].meta.backend) for k in indices]
-        results = [grads.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
-        results = results if is_recorded else [g.detach() for g in results]
+            wrt = [variables[k] for k in indices]
+            grads = gradients_of([y], wrt, [filled_like(y, 1)], create_graph=True)
+            results = [filled_like(x, 0) if g is None else g for x, g in zip(wrt, grads, strict=True)]
+        results = results if is_recorded(inputs) else [g.detach() for g in results]
         return results[0] if isinstance(argnums, int) else tuple(results)
 
     return gradient
+
+
+def gradients_of(
+    roots: Sequence[Any], wrt: Sequence[Any], gradients: Sequence[Any], create_graph: bool, retain_graph: bool | None = None
+) -> list[Any]:
+    """Return the gradients of roots with respect to other values, all of them tensors, traced tensors or nodes.
+
+    The gradient is None where no root depends on a value.
+    """
+    if any(isinstance(x, Node) for x in (*roots, *wrt)):
+        nodes = [(y, g) for y, g in zip(roots, gradients, strict=True) if isinstance(y, Node)]
+        return list(differentiate([y for y, _ in nodes], [wrap(g) for _, g in nodes], wrt))
+    retain = create_graph if retain_graph is None else retain_graph
+    if (tracer := dispatch.active_tracer()) is not None:
+        traced: list[Any] = tracer.gradients.gradients(roots, wrt, gradients, create_graph, retain)
+        return traced
+    pairs = [(y, g) for y, g in zip(roots, gradients, strict=True) if y.requires_grad]
+    edges = [autograd.grad_edge(x) for x in wrt]
+    options: dict[str, Any] = {"create_graph": create_graph, "retain_graph": retain, "wrt": edges}
+    found = autograd.run_backward([y for y, _ in pairs], [g for _, g in pairs], **options)
+    return [found.get(edge) for edge in edges]
+
+
+def is_recorded(inputs: Sequence[object]) -> bool:
+    """Return True if gradients of a function of these inputs have a history: recording is on, and an input requires it."""
+    return any(isinstance(x, Node) or (dispatch.mode.is_recording and getattr(x, "requires_grad", False)) for x in inputs)
+
+
+def filled_like(x: Any, value: float) -> Any:
+    """Return an array with the shape and dtype of another, filled with one number."""
+    if isinstance(x, Node):
+        return Full(x.shape, x.dtype)(literal(value, x.dtype))
+    return full(x.shape, value, dtype=x.dtype, backend=x.backend)
 
 
 def normalize_argnum(k: int, count: int) -> int:
@@ -82,9 +112,13 @@ def normalize_argnum(k: int, count: int) -> int:
     return k % count
 
 
-def wrap_variable(x: Tensor, k: int) -> Tensor:
-    """Return a new autograd variable with the same memory, so that its gradient is separate from that of `x`."""
+def make_variable(x: Any, k: int) -> Any:
+    """Return a new autograd variable with the same elements, so that its gradient is separate from that of `x`."""
+    if isinstance(x, Node):
+        return Identity(("variable", next(_variable_count), k))(x)
     check_float_argument(x, k)
+    if (tracer := dispatch.active_tracer()) is not None:
+        return tracer.gradients.make_variable(x, k)
     y = x.detach()
     y.requires_grad = True
     if x.requires_grad:

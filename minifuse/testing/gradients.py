@@ -116,7 +116,7 @@ def weighted_gradients(outputs: Outputs, leaves: Sequence[Tensor], create_graph:
     totals: dict[Tensor, Tensor] = {}
     for y, weight in weighted_outputs(outputs(leaves)):
         if y.requires_grad:
-            for x, g in autograd.run_backward(y, weight, create_graph=create_graph, retain_graph=True).items():
+            for x, g in autograd.run_backward([y], [weight], create_graph=create_graph, retain_graph=True).items():
                 totals[x] = totals[x] + g if x in totals else g
     return [totals[x] if x in totals else x.asarray_like(np.zeros(x.shape)) for x in leaves]
 

@@ -30,7 +30,7 @@ FLOORS = (
     ("jit.*",),
     ("custom_kernels.*",),
     ("functions.*",),
-    ("nn.*", "optim.*", "data.*", "testing.*"),
+    ("nn.*", "optim.*", "data.*", "testing.*", "autograd.*"),
     ("training.*", "recipes.*", "course.*", "cli.*", "minifuse", "__main__"),
 )
 

@@ -18,7 +18,7 @@ SYNTAX = "eq ne lt gt le ge and_ or_ xor invert lshift rshift add sub mul div fl
 ELEMENTWISE = " ".join(MEANINGS.keys() - SYNTAX.split())
 ROWS = "softmax log_softmax"
 KERNELS = "elementwise index atomic_add reduction"
-AUTODIFF = "grad no_grad fuse source profile"
+AUTODIFF = "grad no_grad enable_grad inference_mode set_grad_enabled is_grad_enabled autograd fuse source profile"
 PRECISION = (
     "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision "
     "set_fast_math get_fast_math use_fast_math"

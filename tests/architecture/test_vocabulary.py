@@ -18,7 +18,8 @@ VAGUE_MODULES = re.compile(
     r"recorded|remembered|roofs|sharing|side_by_side|spaces|stores|stuck|texts|together|told|toys|"
     r"turned|twenty|votes|watched|ways|windows|words"
 )
-PUBLIC_TWINS = {"Recipe"}  # of minifuse.testing and of minifuse.training: each says it behind its package's name
+# Names of public classes in two packages, each of which says it behind its name: mf.testing and mf.training; mf.autograd
+PUBLIC_TWINS = {"Recipe", "Function"}
 MAX_TEST_NAME_LENGTH = 70  # characters: pytest prints the name of a test that fails on one line, with its file
 VAGUE_CONSTANT = re.compile(r"_?(MOST|MANY|FEW|LEAST|ALONE)(_|$)")
 

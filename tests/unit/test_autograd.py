@@ -607,10 +607,11 @@ def test_it_knows_the_protocol_not_tensors():
     middle = Thing((first, 0))
     second = Halver(middle, constant)
     root = Thing((second, 0))
-    assert autograd.run_backward(root, 8.0) == {a: 2.0, b: 2.0}
+    assert autograd.run_backward([root], [8.0]) == {a: 2.0, b: 2.0}
     assert (first.released, second.released) == (1, 1)
-    found = autograd.run_backward(root, 8.0, retain_graph=True, wrt=[(first, 0)])
-    assert found == {a: 2.0, b: 2.0, (first, 0): 4.0}
+    found = autograd.run_backward([root], [8.0], retain_graph=True, wrt=[(first, 0), a])
+    assert found == {a: 2.0, (first, 0): 4.0}
+    assert autograd.run_backward([root, root], [8.0, 2.0], retain_graph=True, wrt=[(first, 0)]) == {(first, 0): 5.0}
     assert (first.released, second.released) == (1, 1)
 
 

@@ -155,7 +155,7 @@ def backpropagate(
     if root.is_constant:
         return
     known = Known(root, chain_rule)
-    for leaf, gradient in (run_backward(known, d) if root.history else {root: d}).items():
+    for leaf, gradient in (run_backward([known], [d]) if root.history else {root: d}).items():
         leaf.accumulate(gradient)
     known.clear()  # breaks a reference cycle
 

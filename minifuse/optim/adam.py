@@ -1,14 +1,13 @@
 """Adam and AdamW: the step of each element is the running mean of its gradient, divided by its root mean square."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ..core.dispatch import active_tracer
-from ..core.operators import sqrt
+from ..core.operators import maximum, sqrt
 from ..core.pytree import DynamicDict
 from ..ir.array_methods import Array
 from ..tensors.tensor import Tensor
-from .optimizer import FIXED_SETTINGS, Optimizer, Params, apply_rule
+from .optimizer import FIXED_SETTINGS, Optimizer, Params, UpdateRule
 
 
 class Adam(Optimizer):
@@ -26,6 +25,10 @@ class Adam(Optimizer):
         Added to the denominator, for gradients close to 0.
     weight_decay : float
         L2 penalty: weight_decay times the parameter is added to the gradient.
+    amsgrad : bool
+        If True, divide by the root of the largest running mean square so far.
+    flags
+        `maximize`, and others, as for `Optimizer`.
 
     Raises
     ------
@@ -67,58 +70,25 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        **flags: object,
     ) -> None:
-        super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+        settings = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        super().__init__(params, flags, **settings)
 
-    def check(self, settings: DynamicDict) -> None:
-        """Raise ValueError if a setting is out of its range."""
-        super().check(settings)
-        betas = settings["betas"]
-        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"{self._name}: got betas={betas}, expected two numbers, each at least 0 and less than 1")
+    def rule(self, settings: DynamicDict, params: list[Tensor]) -> tuple[UpdateRule, Mapping[str, float | str]]:
+        """Return the rule, by the kind of weight decay and by `amsgrad`."""
+        states = dict.fromkeys(["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][: 3 if settings["amsgrad"] else 2], 0.0)
+        rules = (adamw_step, adamw_amsgrad_step) if self.is_decoupled else (adam_step, adam_amsgrad_step)
+        return rules[settings["amsgrad"]], states
 
-    def update(self, params: list[Tensor], settings: DynamicDict) -> None:
-        """Update parameters, with one call for each step count."""
+    def numbers(self, settings: DynamicDict, t: Any) -> Sequence[Any]:
+        """Return the corrections of the means for step t, and the settings."""
         lr, eps, decay = (self.number(settings, name) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = map(float, settings["betas"])
-        rule, decay = (adamw_step, 1 - lr * decay) if self.is_decoupled else (adam_step, decay)
-        for t, group in self.group_by_steps(params):
-            means, squares = self.state_tensors(group, "exp_avg"), self.state_tensors(group, "exp_avg_sq")
-            step_size, correction2 = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
-            numbers = step_size, correction2, eps, decay, 1 - beta1, beta2, 1 - beta2
-            apply_rule(rule, [group, means, squares], [p.grad for p in group], *numbers)
-
-    def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
-        """Group parameters by their number of steps, including the current one.
-
-        Inside a fused function, each call reads the count of each group again. A guard checks that the parameters of a group
-        still have equal counts; if one of them has taken a step alone, the function is traced again.
-        """
-        groups: dict[int, list[Tensor]] = {}
-        for p in params:
-            groups.setdefault(self.steps_of(p) + 1, []).append(p)
-        tracer = active_tracer()
-        if tracer is None:
-            return [(self.count(group), group) for group in groups.values()]
-        tracer.add_guard((id(self), *map(id, params)), partial(self.step_count_pattern, params))
-        return [(tracer.call_counter(partial(self.count, group), t), group) for t, group in groups.items()]
-
-    def steps_of(self, p: Tensor) -> int:
-        """Return the number of steps that a parameter has taken."""
-        step_count: int = self.state[p].get("step", 0) if p in self.state else 0
-        return step_count
-
-    def step_count_pattern(self, params: list[Tensor]) -> tuple[int, ...]:
-        """Return which parameters have equal step counts: for each, the index of the first one with the same count."""
-        first_index: dict[int, int] = {}
-        return tuple(first_index.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
-
-    def count(self, params: list[Tensor]) -> int:
-        """Increment the step count of parameters with equal counts, and return the new count."""
-        step_count = self.steps_of(params[0]) + 1
-        for p in params:
-            self.state.setdefault(p, {})["step"] = step_count
-        return step_count
+        decay = 1 - lr * decay if self.is_decoupled else decay
+        step_size, correction2 = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
+        return step_size, correction2, eps, decay, 1 - beta1, beta2, 1 - beta2
 
 
 class AdamW(Adam):
@@ -136,6 +106,10 @@ class AdamW(Adam):
         Added to the denominator, for gradients close to 0.
     weight_decay : float
         Each step multiplies the parameter by 1 - lr * weight_decay.
+    amsgrad : bool
+        If True, divide by the root of the largest running mean square so far.
+    flags
+        `maximize`, and others, as for `Optimizer`.
 
     Raises
     ------
@@ -172,8 +146,10 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        **flags: object,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **flags)
 
 
 # Update rules: (parameter, its state tensors, its gradient, numbers) -> (new parameter, new state tensors).
@@ -194,3 +170,22 @@ def adamw_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple
     m = m + one_minus_beta1 * (g - m)
     v = beta2 * v + one_minus_beta2 * (g * g)
     return decay_factor * p - step_size * m / (sqrt(v) / correction2 + eps), m, v
+
+
+def adam_amsgrad_step(p: Array, m: Array, v: Array, largest: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
+    """Return the parameter and the state after a step of Adam with the largest mean square so far."""
+    step_size, correction2, eps, decay, one_minus_beta1, beta2, one_minus_beta2 = numbers
+    d = g + decay * p
+    m = m + one_minus_beta1 * (d - m)
+    v = beta2 * v + one_minus_beta2 * (d * d)
+    largest = maximum(largest, v)
+    return p - step_size * m / (sqrt(largest) / correction2 + eps), m, v, largest
+
+
+def adamw_amsgrad_step(p: Array, m: Array, v: Array, largest: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
+    """Return the parameter and the state after a step of AdamW with the largest mean square so far."""
+    step_size, correction2, eps, decay_factor, one_minus_beta1, beta2, one_minus_beta2 = numbers
+    m = m + one_minus_beta1 * (g - m)
+    v = beta2 * v + one_minus_beta2 * (g * g)
+    largest = maximum(largest, v)
+    return decay_factor * p - step_size * m / (sqrt(largest) / correction2 + eps), m, v, largest

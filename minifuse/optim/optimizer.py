@@ -3,18 +3,20 @@
 A step is one call that stores new values in all parameters of a group at once. The learning rate and other settings are
 passed as numbers at launch, so changing them compiles nothing.
 
-This file depends on tensors, not on modules. Not here: the update rules (`sgd`, `adam`), schedules (`schedules`), closures.
+This file depends on tensors, not on modules. Not here: the update rules (`sgd`, `adam`), schedules (`schedules`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import active_tracer, no_grad
+from ..core.dispatch import active_tracer, enable_grad, no_grad
 from ..core.errors import DTypeError, GradientError, ShapeError
+from ..core.indexing import Shape
 from ..core.pytree import DynamicDict
 from ..ir.array_methods import Array
 from ..tensors.creation import tensor, zeros_like
@@ -23,8 +25,22 @@ from ..tensors.tensor import Tensor
 
 # Settings of PyTorch's state dicts: those ignored here, since they only choose an implementation, and those for which
 # minifuse supports a single value.
-IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable", "initial_lr")
-FIXED_SETTINGS = {"maximize": False, "amsgrad": False, "dampening": 0, "decoupled_weight_decay": False}
+IMPLEMENTATION_FLAGS = ("foreach", "fused", "capturable")
+OF_SCHEDULERS = ("initial_lr", "swa_lr", "max_lr", "min_lr", "total_steps", "base_momentum", "max_momentum")
+IGNORED_SETTINGS = (*IMPLEMENTATION_FLAGS, *OF_SCHEDULERS, "differentiable")
+FIXED_SETTINGS = {"dampening": 0, "decoupled_weight_decay": False}
+NON_NEGATIVE = (
+    "lr",
+    "momentum",
+    "weight_decay",
+    "eps",
+    "alpha",
+    "rho",
+    "lr_decay",
+    "initial_accumulator_value",
+    "lambd",
+    "d",
+)
 
 Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]  # parameters, or groups: {"params": tensors, and settings}
 # (parameters, state tensors, gradients, numbers) -> (new parameters, new state tensors)
@@ -34,7 +50,18 @@ UpdateRule = Callable[..., tuple[Array, ...]]
 class Optimizer:
     """Base class of optimizers: parameter groups with their settings, and the state of each parameter.
 
-    A subclass passes its settings to `__init__`, and implements `update`, which changes the parameters of a group.
+    A subclass passes its settings to `__init__`, and implements `rule` and `numbers`: the formula of one step of one
+    parameter. Or it implements `update`, which changes the parameters of a group.
+
+    Parameters
+    ----------
+    params : tensors, or dicts of groups
+        The parameters to update.
+    flags : dict
+        PyTorch's keyword arguments of all optimizers. `maximize` changes the sign of the gradients. `foreach`, `fused` and
+        `capturable` have no effect: each step is one call for all parameters. `differentiable` is not supported.
+    settings
+        The other settings, which the groups have.
 
     Attributes
     ----------
@@ -48,8 +75,14 @@ class Optimizer:
     not_captured = frozenset(["state"])  # a fused function looks the state up in each call
     fixed: Mapping[str, object] = FIXED_SETTINGS
 
-    def __init__(self, params: Params, **settings: object) -> None:
-        self.defaults, self.param_groups = settings, list[DynamicDict]()
+    def __init__(self, params: Params, flags: Mapping[str, object] = MappingProxyType({}), **settings: object) -> None:
+        if unknown := [name for name in flags if name not in (*IMPLEMENTATION_FLAGS, "maximize", "differentiable")]:
+            names = [*settings, *IMPLEMENTATION_FLAGS, "maximize"]
+            similar = get_close_matches(unknown[0], names, n=1) or [", ".join(names)]
+            raise TypeError(f"{self._name}: got an unexpected argument {unknown[0]!r}; did you mean {similar[0]}?")
+        if flags.get("differentiable"):
+            raise ValueError(f"{self._name}: differentiable=True is not supported; write p = p - lr * g instead")
+        self.defaults, self.param_groups = {**settings, "maximize": bool(flags.get("maximize", False))}, list[DynamicDict]()
         self.state: dict[Tensor, dict[str, Any]] = {}
         if isinstance(params, Tensor):
             raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
@@ -111,55 +144,129 @@ class Optimizer:
             )
 
     def check(self, settings: DynamicDict) -> None:
-        """Raise ValueError if a setting is negative or NaN. Subclasses extend it."""
-        for name in ("lr", "momentum", "weight_decay", "eps"):
-            if not settings.get(name, 0) >= 0:
-                raise ValueError(f"{self._name}: got {name}={settings[name]}, expected at least 0")
+        """Raise ValueError if a setting is out of its range, or NaN. Subclasses extend it."""
+        for name in NON_NEGATIVE:
+            x = settings.get(name, 0)
+            if not isinstance(x, tuple) and not x >= 0:
+                raise ValueError(f"{self._name}: got {name}={x}, expected at least 0")
+        betas = settings.get("betas", (0, 0))
+        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+            raise ValueError(f"{self._name}: got betas={betas}, expected two numbers, each at least 0 and less than 1")
 
-    def zero_grad(self) -> None:
-        """Set `grad` of all parameters to None, so that the next backward starts from zero."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set `grad` of all parameters to None, or to zeros, so that the next backward starts from zero."""
         for group in self.param_groups:
             for p in group["params"]:
-                p.grad = None
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    p.grad = zeros_like(p.grad)
 
-    def step(self) -> None:
-        """Update all parameters that have a gradient. The others and their state do not change."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient. The others and their state do not change.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Called first: computes the loss and its gradients. The loss is returned.
+        """
+        with enable_grad():
+            loss = None if closure is None else closure()
         with no_grad():
             for group in self.param_groups:
                 params = [p for p in group["params"] if p.grad is not None]
                 if params:
                     self.update(params, group)
+        return loss
 
     # Methods for subclasses.
 
+    counts_steps = True  # whether the formula depends on the number of steps
+    scalar_states: Collection[str] = ()  # names of state tensors that are one number for each parameter
+
     def update(self, params: list[Tensor], settings: DynamicDict) -> None:
-        """Update parameters of one group, all of which have a gradient. Called with gradients disabled (`no_grad`)."""
-        raise NotImplementedError(f"{self._name} has no update method; define update(self, params, settings)")
+        """Update parameters of one group, all of which have a gradient, with one call for each step count.
+
+        Called with gradients disabled (`no_grad`).
+        """
+        rule, states = self.rule(settings, params)
+        for t, group in self.group_by_steps(params) if self.counts_steps else [(0, params)]:
+            targets = [self.state_tensors(group, name, settings, fill) for name, fill in states.items()]
+            grads = [p.grad for p in group]
+            apply_rule(rule, [group, *targets], grads, *self.numbers(settings, t), maximize=settings["maximize"])
+
+    def rule(self, settings: DynamicDict, params: list[Tensor]) -> tuple[UpdateRule, Mapping[str, float | str]]:
+        """Return the update rule, and for each state tensor its first value: a number, or the name of a setting."""
+        raise NotImplementedError(f"{self._name} has no update rule; define rule(self, settings, params), or update")
+
+    def numbers(self, settings: DynamicDict, t: Any) -> Sequence[Any]:
+        """Return the numbers of the update rule in step t, counted from 1."""
+        raise NotImplementedError(f"{self._name} has no numbers; define numbers(self, settings, t)")
 
     def number(self, settings: DynamicDict, name: str) -> float:
         """Return a setting as a float; inside a fused function, a number that each call reads again."""
         tracer = active_tracer()
         return float(settings[name]) if tracer is None else tracer.dynamic_attr(settings, name)
 
-    def state_tensors(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
-        """Return the state tensor of a name for each parameter, initialized to zeros."""
+    def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
+        """Group parameters by their number of steps, including the current one.
+
+        Inside a fused function, each call reads the count of each group again. A guard checks that the parameters of a group
+        still have equal counts; if one of them has taken a step alone, the function is traced again.
+        """
+        groups: dict[int, list[Tensor]] = {}
+        for p in params:
+            groups.setdefault(self.steps_of(p) + 1, []).append(p)
         tracer = active_tracer()
         if tracer is None:
-            return [self.state_tensor(p, name) for p in params]
+            return [(self.count(group), group) for group in groups.values()]
+        tracer.add_guard((id(self), *map(id, params)), partial(self.step_count_pattern, params))
+        return [(tracer.call_counter(partial(self.count, group), t), group) for t, group in groups.items()]
+
+    def steps_of(self, p: Tensor) -> int:
+        """Return the number of steps that a parameter has taken."""
+        step_count: int = self.state[p].get("step", 0) if p in self.state else 0
+        return step_count
+
+    def step_count_pattern(self, params: list[Tensor]) -> tuple[int, ...]:
+        """Return which parameters have equal step counts: for each, the index of the first one with the same count."""
+        first_index: dict[int, int] = {}
+        return tuple(first_index.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
+
+    def count(self, params: list[Tensor]) -> int:
+        """Increment the step count of parameters with equal counts, and return the new count."""
+        step_count = self.steps_of(params[0]) + 1
+        for p in params:
+            self.state.setdefault(p, {})["step"] = step_count
+        return step_count
+
+    def state_tensors(
+        self, params: Sequence[Tensor], name: str, settings: Mapping[str, Any], fill: float | str = 0.0
+    ) -> list[Tensor]:
+        """Return the state tensor of a name for each parameter. `fill` is its first value, or the setting that has it."""
+        tracer = active_tracer()
+        if tracer is None:
+            return [self.state_tensor(p, name, settings, fill) for p in params]
         tensors = []
         for p in params:  # each call of the fused function looks its state up again
             x = self.state.get(p, {}).get(name)
-            example = Tensor.empty(p.shape, p.dtype, p.meta.backend) if x is None else x
-            tensors.append(tracer.external_tensor((id(self), id(p), name), partial(self.state_tensor, p, name), example))
+            example = Tensor.empty(self.state_shape(name, p), p.dtype, p.meta.backend) if x is None else x
+            find = partial(self.state_tensor, p, name, settings, fill)
+            tensors.append(tracer.external_tensor((id(self), id(p), name), find, example))
         return tensors
 
-    def state_tensor(self, p: Tensor, name: str) -> Tensor:
+    def state_tensor(self, p: Tensor, name: str, settings: Mapping[str, Any], fill: float | str) -> Tensor:
         """Return one state tensor of a parameter; create it if it does not exist."""
         state = self.state.setdefault(p, {})
         if name not in state:
-            state[name] = zeros_like(p)
+            value = float(settings[fill] if isinstance(fill, str) else fill)
+            state[name] = Tensor.full(self.state_shape(name, p), value, p.dtype, p.meta.backend)
         x: Tensor = state[name]
         return x
+
+    def state_shape(self, name: str, p: Tensor) -> Shape:
+        """Return the shape of a state tensor of a parameter."""
+        return () if name == "step" or name in self.scalar_states else p.shape
 
     # State dicts.
 
@@ -217,7 +324,7 @@ class Optimizer:
         if unknown := [k for k in values if k not in numbers]:
             raise ShapeError(f"{caller}: got a state for parameter {unknown[0]!r}, which is in no group; nothing was loaded")
         param_of = dict(zip(numbers, params, strict=True))
-        new_state = {param_of[k]: copy_parameter_state(x, param_of[k], caller, k) for k, x in values.items()}
+        new_state = {param_of[k]: self.copy_state(x, param_of[k], caller, k) for k, x in values.items()}
         settings = [self.known_settings(group, caller) for group in groups]
         for group, loaded_settings in zip(self.param_groups, settings, strict=True):
             self.check(DynamicDict({**group, **loaded_settings}))
@@ -239,8 +346,27 @@ class Optimizer:
                 raise ValueError(f"{caller}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
         return settings
 
+    def copy_state(self, values: Mapping[str, Any], p: Tensor, caller: str, number: int) -> dict[str, Tensor | int]:
+        """Copy the loaded state of a parameter: tensors of its shape, dtype and backend, and its number of steps."""
+        state: dict[str, Tensor | int] = {}
+        for name, x in values.items():
+            expected = self.state_shape(name, p)
+            if x is None:  # PyTorch stores None without momentum
+                continue
+            if np.shape(x) != expected:
+                raise ShapeError(
+                    f"{caller}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; "
+                    "nothing was loaded"
+                )
+            state[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
+        return state
+
     def __repr__(self) -> str:
-        groups = [{name: x for name, x in group.items() if name != "params"} for group in self.param_groups]
+        hidden = ("params", "initial_lr")
+        groups = [
+            {name: x for name, x in group.items() if name not in hidden and (name, x) != ("maximize", False)}
+            for group in self.param_groups
+        ]
         counts = [len(group["params"]) for group in self.param_groups]
         lines = [
             f"{n} parameters: {', '.join(f'{k}={x}' for k, x in g.items())}" for n, g in zip(counts, groups, strict=True)
@@ -248,40 +374,32 @@ class Optimizer:
         return f"{self._name}({'; '.join(lines)})"
 
 
-def copy_parameter_state(values: Mapping[str, Any], p: Tensor, caller: str, number: int) -> dict[str, Tensor | int]:
-    """Copy the loaded state of a parameter: tensors of its shape, dtype and backend, and its number of steps."""
-    state: dict[str, Tensor | int] = {}
-    for name, x in values.items():
-        expected = () if name == "step" else p.shape
-        if x is None:  # PyTorch stores None without momentum
-            continue
-        if np.shape(x) != expected:
-            raise ShapeError(
-                f"{caller}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; "
-                "nothing was loaded"
-            )
-        state[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
-    return state
-
-
 @cache
-def map_rule(rule: UpdateRule, count: int, kind_count: int) -> UpdateRule:
+def map_rule(rule: UpdateRule, count: int, kind_count: int, maximize: bool) -> UpdateRule:
     """Turn an update rule of one parameter into a function of `count` parameters, which is traced as one.
 
     Its inputs are `kind_count` times `count` tensors (all parameters, then their state tensors, then all gradients), then
-    numbers. It returns the results in the same order.
+    numbers. It returns the results in the same order. With `maximize`, the rule gets the negative gradients.
     """
 
     def step(*inputs: Array) -> tuple[Array, ...]:
         tensors, numbers = inputs[: kind_count * count], inputs[kind_count * count :]
-        results = [rule(*tensors[k::count], *numbers) for k in range(count)]
+        results = []
+        for k in range(count):
+            *targets, g = tensors[k::count]
+            results.append(rule(*targets, -g if maximize else g, *numbers))
         return tuple(x for kind in zip(*results, strict=True) for x in kind)
 
     return step
 
 
 def apply_rule(
-    rule: UpdateRule, targets: Sequence[Sequence[Tensor]], grads: Sequence[Tensor | None], *numbers: float
+    rule: UpdateRule,
+    targets: Sequence[Sequence[Tensor]],
+    grads: Sequence[Tensor | None],
+    *numbers: float,
+    maximize: bool = False,
 ) -> None:
     """Apply an update rule to lists of parameters and state tensors, and store the results, in one call."""
-    store(map_rule(rule, len(grads), len(targets) + 1), [x for kind in targets for x in kind], *grads, *numbers)
+    step = map_rule(rule, len(grads), len(targets) + 1, maximize)
+    store(step, [x for kind in targets for x in kind], *grads, *numbers)

@@ -1,9 +1,12 @@
 """Stochastic gradient descent, with optional momentum."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from ..core.pytree import DynamicDict
 from ..ir.array_methods import Array
 from ..tensors.tensor import Tensor
-from .optimizer import Optimizer, Params, apply_rule
+from .optimizer import Optimizer, Params, UpdateRule
 
 
 class SGD(Optimizer):
@@ -17,10 +20,14 @@ class SGD(Optimizer):
         The learning rate.
     momentum : float
         Factor of the previous update that is added to each step; 0 for none.
+    dampening : float
+        Only 0 is supported.
     weight_decay : float
         L2 penalty: weight_decay times the parameter is added to the gradient.
     nesterov : bool
         If True, use Nesterov momentum.
+    flags
+        `maximize`, and others, as for `Optimizer`.
 
     Raises
     ------
@@ -30,7 +37,6 @@ class SGD(Optimizer):
     Notes
     -----
     d = grad + weight_decay * p;  m = momentum * m + d;  p = p - lr * m, or p - lr * (d + momentum * m) with Nesterov [1]_.
-    Dampening is not supported.
 
     References
     ----------
@@ -48,15 +54,21 @@ class SGD(Optimizer):
     tensor([0.8, 1.6], requires_grad=True)
     """
 
+    counts_steps = False
+
     def __init__(
         self,
         params: Params,
         lr: float = 1e-3,
         momentum: float = 0.0,
+        dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        **flags: object,
     ) -> None:
-        super().__init__(params, lr=lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov)
+        if dampening:
+            raise ValueError(f"SGD: got dampening={dampening}, which is not supported; write dampening=0, and a lower lr")
+        super().__init__(params, flags, lr=lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov)
 
     def check(self, settings: DynamicDict) -> None:
         """Raise ValueError if a setting is out of its range."""
@@ -66,17 +78,17 @@ class SGD(Optimizer):
                 "SGD: got nesterov=True with momentum=0, expected a momentum; write momentum=0.9, or nesterov=False"
             )
 
-    def update(self, params: list[Tensor], settings: DynamicDict) -> None:
-        """Update all parameters with one call."""
-        lr, momentum, decay = (self.number(settings, name) for name in ("lr", "momentum", "weight_decay"))
-        grads = [p.grad for p in params]
-        if momentum:
-            buffers = self.state_tensors(params, "momentum_buffer")
-            apply_rule(
-                nesterov_step if settings["nesterov"] else momentum_step, [params, buffers], grads, lr, decay, momentum
-            )
-        else:
-            apply_rule(sgd_step, [params], grads, lr, decay)
+    def rule(self, settings: DynamicDict, params: list[Tensor]) -> tuple[UpdateRule, Mapping[str, float | str]]:
+        """Return the rule, by the kind of momentum."""
+        if not settings["momentum"]:
+            return sgd_step, {}
+        return nesterov_step if settings["nesterov"] else momentum_step, {"momentum_buffer": 0.0}
+
+    def numbers(self, settings: DynamicDict, t: Any) -> Sequence[Any]:
+        """Return the settings."""
+        return [
+            self.number(settings, name) for name in ("lr", "weight_decay", "momentum")[: 3 if settings["momentum"] else 2]
+        ]
 
 
 # Update rules: (parameter, its state tensors, its gradient, numbers) -> (new parameter, new state tensors).

@@ -155,11 +155,9 @@ def test_pytorch_goes_on_with_a_state_of_ours(name):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("adam", {"amsgrad": True}, "amsgrad=True, which Adam does not support"),
         ("adam", {"decoupled_weight_decay": True}, "decoupled_weight_decay=True, which Adam does not support"),
         ("adamw", {"decoupled_weight_decay": False}, "decoupled_weight_decay=False, which AdamW does not support"),
         ("sgd", {"dampening": 0.5}, "dampening=0.5, which SGD does not support"),
-        ("sgd", {"maximize": True}, "maximize=True"),
         ("sgd", {"rho": 0.9}, "rho=0.9"),
         ("sgd", {"lr": -1}, "got lr=-1.0, expected at least 0"),
         ("adam", {"betas": [0.9]}, "got betas="),

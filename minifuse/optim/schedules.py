@@ -1,11 +1,12 @@
 """Schedules: the learning rate as a function of the number of steps.
 
 A schedule sets `lr` in the parameter groups of an optimizer, and stores their initial rates. Each optimizer step reads the
-rate again, so a new rate needs no compilation. Schedules are independent of the optimizer's update rule.
+rate again, so a new rate needs no compilation. Schedules are independent of the optimizer's update rule. PyTorch's are in
+`lr_scheduler`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.dispatch import active_tracer
@@ -40,14 +41,19 @@ class Schedule:
     """
 
     def __init__(self, optimizer: Optimizer, warmup: int = 0) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{self._name}: got {type(optimizer).__name__}, expected an optimizer")
+        self._check_optimizer(optimizer)
         warmup = as_number(warmup)
         if not (isinstance(warmup, int) and warmup >= 0):
             raise ValueError(f"{self._name}: got warmup={warmup}, expected a whole number of steps, at least 0")
         self.optimizer, self.warmup, self.last_step = optimizer, warmup, 0
         self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
         self._set_rates()
+
+    def _check_optimizer(self, optimizer: object, schedules: "Sequence[Schedule]" = ()) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{self._name}: got {type(optimizer).__name__}, expected an optimizer")
+        if any(x.optimizer is not optimizer for x in schedules):
+            raise ValueError(f"{self._name}: the schedulers are of several optimizers; make all of them for one")
 
     @property
     def _name(self) -> str:
@@ -57,22 +63,22 @@ class Schedule:
         """Return the factor of the rate after `step` steps. In this class it stays 1 after the warmup."""
         return min(1.0, (step + 1) / (self.warmup + 1))
 
+    def rates(self, step: int) -> list[float]:
+        """Return the rate of each group after `step` steps."""
+        factor = self.factor(step)
+        return [lr * factor for lr in self.base_lrs]
+
     def step(self) -> None:
         """Increment `last_step`, and set the rates of the next optimizer step."""
-        if active_tracer() is not None:
-            raise FuseError(
-                f"{self._name}.step: called inside a function that @mf.fuse traces, where it would run only once; "
-                "call it after the fused function, which reads the rate again in each call"
-            )
+        check_not_traced(self._name)
         self.last_step += 1
         self._set_rates()
 
     def _set_rates(self) -> None:
         groups = self.optimizer.param_groups
         self.base_lrs += [float(group["lr"]) for group in groups[len(self.base_lrs) :]]  # groups that were added later
-        factor = self.factor(self.last_step)
-        for group, lr in zip(groups, self.base_lrs, strict=True):
-            group["lr"] = lr * factor
+        for group, lr in zip(groups, self.rates(self.last_step), strict=True):
+            group["lr"] = lr
 
     def last_lrs(self) -> list[float]:
         """Return the current rate of each group."""
@@ -107,6 +113,15 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"{self._name}(last_step={self.last_step}, lr={self.last_lrs()})"
+
+
+def check_not_traced(name: str) -> None:
+    """Raise FuseError inside a fused function."""
+    if active_tracer() is not None:
+        raise FuseError(
+            f"{name}.step: called inside a function that @mf.fuse traces, where it would run only once; "
+            "call it after the fused function, which reads the rate again in each call"
+        )
 
 
 class ConstantSchedule(Schedule):

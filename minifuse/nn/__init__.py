@@ -14,11 +14,12 @@ The names by topic. Each layer without parameters is also available as a functio
     activations        ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid, Tanh, Softmax, LogSoftmax
     classification     CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
     regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss
-    other              init (initial values), functional (all functions), summary (a table of a model's layers)
+    other              init (initial values), functional (all functions), summary (a table of a model's layers), utils
 
-This package depends on tensors only, not on optimizers or data.
+This package depends on tensors only, not on data, and only `utils` on optimizers: it has gradient clipping.
 """
 
+from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from ..core.operators import relu, sigmoid, tanh
@@ -78,7 +79,9 @@ from .summary import summary
 
 
 def __getattr__(name: str) -> _Any:
-    """Import a layer or a function when it is first used."""
+    """Import a layer, a function, or `utils` when it is first used."""
+    if name == "utils":
+        return _import_module("minifuse.nn.utils")
     globals()[name] = entry = _lazy.find(name, "mf.nn", globals())
     return entry
 

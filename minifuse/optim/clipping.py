@@ -4,8 +4,9 @@ One call computes the norm of all gradients, and one call scales all of them. Op
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from ..compiler.plan import call
 from ..core.dispatch import active_tracer, no_grad
@@ -19,7 +20,11 @@ from ..tensors.tensor import Tensor
 
 
 def clip_grad_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scale all gradients by one factor, so that their total norm is at most `max_norm`.
 
@@ -29,11 +34,13 @@ def clip_grad_norm_(
         The parameters whose gradients are clipped; those without a gradient are skipped.
     max_norm : float
         The largest norm allowed.
-    norm_type : {2.0, inf}
-        2.0: the root of the sum of squares; inf: the largest absolute value.
+    norm_type : float
+        The power p > 0 of the root of the sum of powers; inf: the largest absolute value.
     error_if_nonfinite : bool
         If True, raise an error if the norm is NaN or infinite. If False, gradients become NaN if the norm is NaN; if it is
         infinite, finite elements become 0 and infinite ones NaN.
+    foreach : bool, optional
+        Without effect, here and below: all gradients are scaled by one call.
 
     Returns
     -------
@@ -47,7 +54,7 @@ def clip_grad_norm_(
     OverlapError
         Two gradients share memory, so they would be scaled twice.
     ValueError
-        `max_norm` is negative or NaN, or the norm type is unknown.
+        `max_norm` is negative or NaN, or the norm type is not positive.
     DTypeError
         A parameter is not a tensor.
     FuseError
@@ -71,30 +78,77 @@ def clip_grad_norm_(
     >>> norm, p.grad
     (tensor(5.), tensor([0.6, 0.8]))
     """
-    if norm_type not in (2, math.inf):
-        raise ValueError(f"clip_grad_norm_: got norm_type={norm_type}, expected 2.0 or math.inf")
     check_limit("clip_grad_norm_: max_norm", max_norm)
+    grads = [p.grad for p in params_with_grad("clip_grad_norm_", parameters)]
+    total, factor = norm_and_factor("clip_grad_norm_", grads, max_norm, norm_type, error_if_nonfinite)
+    if grads:
+        with no_grad():
+            store(scale_function(len(grads)), grads, factor)
+    return total
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """Return the norm of all elements of some tensors, as one vector.
+
+    Parameters and errors as for `clip_grad_norm_`; the tensors are the gradients themselves.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.utils.get_total_norm([mf.tensor([3.0]), mf.tensor([4.0])])
+    tensor(5.)
+    """
+    xs = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return norm_and_factor("get_total_norm", xs, 1.0, norm_type, error_if_nonfinite)[0]
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale all gradients by one factor, given their total norm, so that it is at most `max_norm`.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> p = mf.tensor([3.0, 4.0], requires_grad=True)
+    >>> (p * p / 2).sum().backward()
+    >>> mf.nn.utils.clip_grads_with_norm_([p], 1.0, mf.tensor(5.0))
+    >>> p.grad
+    tensor([0.6, 0.8])
+    """
+    check_limit("clip_grads_with_norm_: max_norm", max_norm)
+    grads = [p.grad for p in params_with_grad("clip_grads_with_norm_", parameters)]
+    if grads:
+        with no_grad():
+            store(scale_function(len(grads)), grads, call(factor_of, total_norm, float(max_norm)))
+
+
+def norm_and_factor(
+    caller: str, grads: Sequence[Any], max_norm: float, norm_type: float, error_if_nonfinite: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the total norm of gradients, and the factor that scales it to at most a limit."""
+    if not norm_type > 0:
+        raise ValueError(f"{caller}: got norm_type={norm_type}, expected a positive number or math.inf")
     if error_if_nonfinite and active_tracer() is not None:
         raise FuseError(
-            "clip_grad_norm_: error_if_nonfinite=True reads the norm, but values do not exist while @mf.fuse traces a "
+            f"{caller}: error_if_nonfinite=True reads the norm, but values do not exist while @mf.fuse traces a "
             "function; return the norm, and check it after the call"
         )
-    grads = [p.grad for p in params_with_grad("clip_grad_norm_", parameters)]
     if not grads:
-        return full((), 0.0)
+        return full((), 0.0), full((), 1.0)
     with no_grad():
-        norm, factor = call(norm_function(len(grads), norm_type == math.inf), *grads, float(max_norm))
+        norm, factor = call(norm_function(len(grads), float(norm_type)), *grads, float(max_norm))
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise GradientError(
-                f"clip_grad_norm_: got gradients with norm {norm.item()}, expected a finite one; nothing was changed. Use "
+                f"{caller}: got gradients with norm {norm.item()}, expected a finite one; nothing was changed. Use "
                 "a lower learning rate, or find the first layer whose gradient is not finite"
             )
-        store(scale_function(len(grads)), grads, factor)
-    result: Tensor = norm
-    return result
+    return norm, factor
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Clamp each element of all gradients to the range from -clip_value to clip_value.
 
     Parameters
@@ -148,18 +202,25 @@ def check_limit(name: str, x: float) -> None:
 
 
 @cache
-def norm_function(count: int, is_inf_norm: bool) -> Callable[..., tuple[Array, Array]]:
+def norm_function(count: int, norm_type: float) -> Callable[..., tuple[Array, Array]]:
     """Return a function that computes the norm of `count` gradients, and the factor that scales it to at most a limit."""
 
     def norm(*inputs: Array) -> tuple[Array, Array]:
         *grads, max_norm = inputs
-        if is_inf_norm:
+        if norm_type == math.inf:
             total = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
-        else:
+        elif norm_type == 2:
             total = pairwise_sum([(g * g).sum() for g in grads]).sqrt()
-        return total, minimum(max_norm / (total + 1e-6), 1.0)
+        else:
+            total = pairwise_sum([(g.abs() ** norm_type).sum() for g in grads]) ** (1 / norm_type)
+        return total, factor_of(total, max_norm)
 
     return norm
+
+
+def factor_of(total: Array, max_norm: Array) -> Array:
+    """Return the factor that scales a norm to at most a limit."""
+    return minimum(max_norm / (total + 1e-6), 1.0)
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.compiler.plan import plans
-from minifuse.core.errors import DTypeError, FuseError, GradientError, OverlapError
+from minifuse.core.errors import DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from minifuse.optim import clip_grad_norm_, clip_grad_value_
 
 SHAPES = (), (1,), (31,), (33,), (5, 7), (0, 3), (2, 1, 3), (1025,)
@@ -165,7 +165,7 @@ def test_inside_a_fused_function(backend):
     [
         (lambda: clip_grad_norm_([mf.ones(1)], -1.0), ValueError, "max_norm is -1.0, expected a number of at least 0"),
         (lambda: clip_grad_norm_([mf.ones(1)], math.nan), ValueError, "max_norm is nan, expected a number of at least 0"),
-        (lambda: clip_grad_norm_([mf.ones(1)], 1.0, 1.0), ValueError, r"got norm_type=1.0, expected 2.0 or math.inf"),
+        (lambda: clip_grad_norm_([mf.ones(1)], 1.0, 0.0), ValueError, r"got norm_type=0.0, expected a positive number"),
         (lambda: clip_grad_norm_([1.0], 1.0), DTypeError, "got a parameter of type float, expected tensors"),
         (lambda: clip_grad_value_([mf.ones(1)], -1.0), ValueError, "clip_value is -1.0, expected a number of at least 0"),
         (lambda: clip_grad_value_([None], 1.0), DTypeError, "clip_grad_value_: got a parameter of type NoneType"),
@@ -174,3 +174,28 @@ def test_inside_a_fused_function(backend):
 def test_invalid_arguments_are_errors(attempt, error, words):
     with pytest.raises(error, match=words):
         attempt()
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 3.5, 2, math.inf])
+def test_clipping_in_two_steps(norm_type):
+    values = [[3.0, -4.0], [1.0]]
+    with mf.use_backend("python"):
+        params = [mf.zeros(len(x), requires_grad=True) for x in values]
+        for p, x in zip(params, values, strict=True):
+            p.grad = mf.tensor(x)
+        total = mf.nn.utils.get_total_norm([p.grad for p in params], norm_type)
+        mf.nn.utils.clip_grads_with_norm_(params, 1.5, total)
+        flat = mf.nn.utils.parameters_to_vector([p.grad for p in params])
+    assert total.item() == pytest.approx(np.linalg.norm([3, 4, 1], norm_type))
+    np.testing.assert_allclose(flat.numpy(), np.array([3, -4, 1]) * 1.5 / total.item(), rtol=1e-5)
+
+
+def test_parameters_as_one_vector():
+    with mf.use_backend("python"):
+        p, q = mf.ones(2, 2, requires_grad=True), mf.tensor(3.0, requires_grad=True)
+        vector = mf.nn.utils.parameters_to_vector([p, q])
+        mf.nn.utils.vector_to_parameters(2 * vector, [p, q])
+        vector.sum().backward()
+    assert (p.tolist(), q.item(), p.grad.tolist()) == ([[2, 2], [2, 2]], 6, [[1, 1], [1, 1]])
+    with pytest.raises(ShapeError, match=r"got shape \(4,\), expected one dim of 5"):
+        mf.nn.utils.vector_to_parameters(p.reshape(-1), [p, q])

@@ -77,12 +77,16 @@ from .tensors.transforms import grad, source
 __version__ = "0.1.0"
 
 _LAZY_PACKAGES = {"autograd": "autograd", "simt": "simt", "linalg": "functions.linalg", "fft": "functions.fft"}
+_LAZY_PACKAGES = ("autograd", "func", "simt", "utils")
 
 
 def __getattr__(name: str) -> _Any:
     """Import the library of functions and some packages when they are first used. `mf.simt` needs greenlet."""
     if name in _LAZY_PACKAGES:
         return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
+        return _import_module(f"minifuse.{name}")
+    if name == "vmap":
+        return _import_module("minifuse.func").vmap
     globals()[name] = entry = _functions.find_function(name)
     return entry
 
@@ -127,6 +131,7 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full",
+    "func",  # noqa: F405  # `__getattr__` imports it
     "fuse",
     "get_fast_math",
     "get_float32_matmul_precision",
@@ -173,6 +178,8 @@ __all__ = [
     "use_backend",
     "use_fast_math",
     "use_float32_matmul_precision",
+    "utils",  # noqa: F405  # `__getattr__` imports it
+    "vmap",  # noqa: F405  # `__getattr__` imports it
     "zeros",
     "zeros_like",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from ..compiler.plan import call, modified_error
+from ..compiler.plan import modified_error
 from ..compiler.tensor_meta import TensorMeta
 from ..core.autograd import FREED_GRAPH, GradFn, grad_edge
 from ..core.dispatch import active_tracer, mode, no_grad
@@ -19,6 +19,7 @@ from ..ir.composite_op import CompositeOp
 from ..ir.graph import Node, literal
 from ..runtime.memory_pool import write_clock
 from ..tensors.tensor import Tensor
+from ..tensors.transforms import apply_traced
 
 TENSOR = object()  # stands for a tensor among the inputs of a traced call
 
@@ -106,12 +107,11 @@ class FunctionBackward:
                 for g, meta in zip(gradients, self.metas, strict=True)
             ]
         results = input_gradients(self.function, self.ctx, gradients, len(self.inputs))
-        for k, (g, meta) in enumerate(zip(results, self.inputs, strict=True)):
-            if g is not None and self.edges[k] is not None and g.shape != meta.layout.shape:
-                raise GradientError(
-                    f"{self.function.__name__}.backward: gradient {k} has shape {g.shape}, expected {meta.layout.shape}, "
-                    "the shape of the input; sum over the dims that were broadcast"
-                )
+        shapes = [
+            None if meta is None or edge is None else meta.layout.shape
+            for meta, edge in zip(self.inputs, self.edges, strict=True)
+        ]
+        check_shapes(self.function, results, shapes)
         return [None if g is None else g.to(meta.dtype) for g, meta in zip(results, self.inputs, strict=True)]
 
     def free_saved(self) -> None:
@@ -136,6 +136,16 @@ def input_gradients(function: "type[Function]", ctx: FunctionContext, gradients:
             "return None for an input without a gradient"
         )
     return found
+
+
+def check_shapes(function: "type[Function]", gradients: Sequence[Any], shapes: Sequence[Any]) -> None:
+    """Raise an error if a gradient has another shape than its input. A shape is None for an input without a gradient."""
+    for k, (g, shape) in enumerate(zip(gradients, shapes, strict=True)):
+        if g is not None and shape is not None and g.shape != shape:
+            raise GradientError(
+                f"{function.__name__}.backward: gradient {k} has shape {g.shape}, expected {shape}, the shape of the input; "
+                "sum over the dims that were broadcast"
+            )
 
 
 class Function:
@@ -228,7 +238,7 @@ class Function:
             traced = tuple(y.detach() if out and y.dtype.is_float else y for y, out in zip(traced, excluded, strict=True))
             return traced if isinstance(result, tuple) else traced[0]
 
-        return call(run, *[x for x, operand in zip(inputs, is_operand, strict=True) if operand])
+        return apply_traced(run, [x for x, operand in zip(inputs, is_operand, strict=True) if operand])
 
 
 def fill(template: tuple[Any, ...], nodes: Sequence[Any]) -> tuple[Any, ...]:
@@ -263,8 +273,10 @@ class FunctionOp(CompositeOp):
         ctx, outputs = self._run(inputs)
         zeros = [Full(y.shape, y.dtype)(literal(0, y.dtype)) for y in outputs]
         gradients = [g if k == index else zero for k, zero in enumerate(zeros)]
-        found = input_gradients(self.function, ctx, gradients, len(self.template))
-        return tuple(x for x, slot in zip(found, self.template, strict=True) if slot is TENSOR)
+        results = input_gradients(self.function, ctx, gradients, len(self.template))
+        found = [x for x, slot in zip(results, self.template, strict=True) if slot is TENSOR]
+        check_shapes(self.function, found, [x.shape if isinstance(x, Node) and not x.is_number else None for x in inputs])
+        return tuple(found)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,10 @@ from ..ir.array_methods import Array
 from ..optim.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from ..tensors.tensor import Tensor
 
+clip_grad_norm = clip_grad_norm_  # PyTorch's old name
+
 __all__ = [
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

@@ -1,12 +1,14 @@
 """Function transforms: the gradient of a Python function, and the source of its kernels."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
 from ..compiler import plan
 from ..core import autograd, dispatch
 from ..core.errors import DTypeError, GradientError, IndexingError
+from ..core.pytree import tree_leaves, tree_map
 from ..ir.array_functions import Full, Identity, View
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal, wrap
@@ -24,7 +26,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     Parameters
     ----------
     function
-        A function of tensors (and anything else) that returns a tensor of one element.
+        A function of tensors, also in tuples, lists and dicts, and of anything else, that returns a tensor of one element.
     argnums : int or sequence of int
         The arguments to differentiate with respect to.
 
@@ -55,17 +57,18 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     def gradient(*inputs: Any, **named: object) -> Any:
         indices = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
         with dispatch.grad_recording(True):
-            variables = {k: make_variable(inputs[k], k) for k in indices}
+            variables = {k: tree_map(inputs[k], partial(make_variable, k=k)) for k in indices}
             y = function(*[variables.get(k, x) for k, x in enumerate(inputs)], **named)
             if not isinstance(y, Array) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Array) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
-            wrt = [variables[k] for k in indices]
+            wrt = [x for k in indices for x in tree_leaves(variables[k])]
             grads = gradients_of([y], wrt, [filled_like(y, 1)], create_graph=True)
             results = [filled_like(x, 0) if g is None else g for x, g in zip(wrt, grads, strict=True)]
-        results = results if is_recorded(inputs) else [g.detach() for g in results]
-        return results[0] if isinstance(argnums, int) else tuple(results)
+        remaining = iter(results if is_recorded([*tree_leaves(inputs)]) else [g.detach() for g in results])
+        found = [tree_map(variables[k], lambda x: next(remaining)) for k in indices]
+        return found[0] if isinstance(argnums, int) else tuple(found)
 
     return gradient
 
@@ -89,6 +92,12 @@ def gradients_of(
     options: dict[str, Any] = {"create_graph": create_graph, "retain_graph": retain, "wrt": edges}
     found = autograd.run_backward([y for y, _ in pairs], [g for _, g in pairs], **options)
     return [found.get(edge) for edge in edges]
+
+
+def apply_traced(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """Call a function of nodes as one call, on tensors, traced tensors or nodes."""
+    node = next((x for x in arrays if isinstance(x, Node)), None)
+    return plan.call(function, *arrays) if node is None else node.apply(function, *arrays)
 
 
 def is_recorded(inputs: Sequence[object]) -> bool:

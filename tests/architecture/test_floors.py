@@ -30,7 +30,7 @@ FLOORS = (
     ("jit.*",),
     ("custom_kernels.*",),
     ("functions.*",),
-    ("nn.*", "optim.*", "data.*", "testing.*", "autograd.*"),
+    ("nn.*", "optim.*", "data.*", "testing.*", "autograd.*", "func.*", "utils.*"),
     ("training.*", "recipes.*", "course.*", "cli.*", "minifuse", "__main__"),
 )
 

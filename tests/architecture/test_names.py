@@ -18,7 +18,8 @@ SYNTAX = "eq ne lt gt le ge and_ or_ xor invert lshift rshift add sub mul div fl
 ELEMENTWISE = " ".join(MEANINGS.keys() - SYNTAX.split())
 ROWS = "softmax log_softmax"
 KERNELS = "elementwise index atomic_add reduction"
-AUTODIFF = "grad no_grad enable_grad inference_mode set_grad_enabled is_grad_enabled autograd fuse source profile"
+AUTODIFF = "grad autograd func vmap utils fuse source profile"
+MODES = "no_grad enable_grad inference_mode set_grad_enabled is_grad_enabled"
 PRECISION = (
     "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision "
     "set_fast_math get_fast_math use_fast_math"
@@ -32,7 +33,22 @@ ERRORS = (
 )
 PARTS = "nn optim data testing cache memory simt linalg fft"
 
-GROUPS = [CREATION, RANDOM, FILES, ELEMENTWISE, ROWS, KERNELS, AUTODIFF, PRECISION, BACKENDS, CLASSES, DTYPES, ERRORS, PARTS]
+GROUPS = [
+    CREATION,
+    RANDOM,
+    FILES,
+    ELEMENTWISE,
+    ROWS,
+    KERNELS,
+    AUTODIFF,
+    MODES,
+    PRECISION,
+    BACKENDS,
+    CLASSES,
+    DTYPES,
+    ERRORS,
+    PARTS,
+]
 PUBLIC = set(" ".join(GROUPS).split())
 
 

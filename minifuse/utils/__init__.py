@@ -1,0 +1,5 @@
+"""PyTorch's `torch.utils`: `mf.utils.checkpoint`."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]

@@ -15,21 +15,23 @@ from .sgd import SGD
 if TYPE_CHECKING:
     from .adam_variants import Adamax, NAdam, RAdam
     from .adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+    from .lbfgs import LBFGS
     from .sign_based import ASGD, Lion, Rprop
 
 MODULE_OF = {
+    "LBFGS": "lbfgs",
     **dict.fromkeys(["Adamax", "NAdam", "RAdam"], "adam_variants"),
     **dict.fromkeys(["Adadelta", "Adafactor", "Adagrad", "RMSprop"], "adaptive"),
     **dict.fromkeys(["ASGD", "Lion", "Rprop"], "sign_based"),
 }
 INSTEAD = {  # names of PyTorch that minifuse lacks -> what to use
-    "LBFGS": "its line search reads values in each step; use mf.optim.Adam, or scipy.optimize.minimize for whole data sets",
     "Muon": "it rounds to bfloat16, which minifuse lacks; use mf.optim.AdamW, or mf.optim.Adafactor for matrices",
     "SparseAdam": "gradients are never sparse; use mf.optim.Adam",
 }
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adafactor",

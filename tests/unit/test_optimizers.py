@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.core.errors import FuseError
 from tests.nn.record_optim import PULL, SHAPES, first, has_gradient, noise
 from tests.nn.record_optimizers import CASES, CHECKED, HALF, STEPS, has_state
 from tests.nn.recorded import load
@@ -130,7 +131,7 @@ def test_flags_that_choose_an_implementation_have_no_effect():
         one_step("RAdam", foreac=True)
 
 
-@pytest.mark.parametrize("name", ["LBFGS", "Muon", "SparseAdam"])
+@pytest.mark.parametrize("name", ["Muon", "SparseAdam"])
 def test_an_optimizer_that_is_missing_names_another(name):
     with pytest.raises(AttributeError, match=r"use mf\.optim\.Adam"):
         getattr(mf.optim, name)
@@ -151,3 +152,37 @@ def test_each_group_has_its_settings_and_a_closure_returns_its_loss():
     assert [*a.tolist(), *b.tolist()] == pytest.approx([1 - 0.1 / 0.1, 1 + 0.5 / 0.1])
     optimizer.zero_grad(set_to_none=False)
     assert (a.grad.tolist(), b.grad.tolist()) == ([0], [0])
+
+
+LBFGS_SETTINGS = [{}, {"lr": 0.1, "max_iter": 3}, {"history_size": 2, "max_eval": 9}]
+LBFGS_STEPS = [  # PyTorch's: the loss before each of two steps, and the parameters after it
+    [[1.65, -0.5192889986, 0.2805499113, 0.07852444973], [0.02837707569, 0.4553408772, 0.2071708479, 0.04904047372]],
+    [[1.65, -0.5802873767, 0.6617176886, 1.353041918], [0.9692712856, -0.7652523291, 0.8745190311, 1.235210993]],
+    [[1.65, -0.9367285813, 0.8805817941, 0.7762445393], [0.03766219874, -0.5479476883, 0.3036373961, 0.1160774777]],
+]
+
+
+def rosenbrock(p):
+    return (100 * (p[1:] - p[:-1] * p[:-1]) ** 2 + (1 - p[:-1]) ** 2).sum() * 0.01
+
+
+@pytest.mark.parametrize(("settings", "expected"), [*zip(LBFGS_SETTINGS, LBFGS_STEPS, strict=True)])
+def test_lbfgs_takes_the_steps_of_pytorch(settings, expected):
+    p = mf.tensor([-0.5, 0.5, 1.5], dtype="float64", backend="python", requires_grad=True)
+    optimizer = mf.optim.LBFGS([p], **settings)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = rosenbrock(p)
+        loss.backward()
+        return loss
+
+    for row in expected:
+        loss = optimizer.step(closure)
+        np.testing.assert_allclose([loss.item(), *p.tolist()], row, rtol=1e-6, atol=1e-9)
+    with pytest.raises(TypeError, match=r"write step\(closure\)"):
+        optimizer.step()
+    with pytest.raises(FuseError, match="use it outside of"):
+        mf.fuse(lambda: optimizer.step(closure))()
+    with pytest.raises(ValueError, match="use a smaller lr"):
+        mf.optim.LBFGS([p], line_search_fn="strong_wolfe")

@@ -76,15 +76,16 @@ from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 
-_LAZY_PACKAGES = {"autograd": "autograd", "simt": "simt", "linalg": "functions.linalg", "fft": "functions.fft"}
-_LAZY_PACKAGES = ("autograd", "func", "simt", "utils")
+_LAZY_PACKAGES = {  # name -> module
+    "autograd": "autograd", "fft": "functions.fft", "func": "func", "linalg": "functions.linalg", "simt": "simt",
+    "utils": "utils",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     """Import the library of functions and some packages when they are first used. `mf.simt` needs greenlet."""
     if name in _LAZY_PACKAGES:
         return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
-        return _import_module(f"minifuse.{name}")
     if name == "vmap":
         return _import_module("minifuse.func").vmap
     globals()[name] = entry = _functions.find_function(name)

@@ -83,12 +83,16 @@ _LAZY_PACKAGES = {  # name -> module
 
 
 def __getattr__(name: str) -> _Any:
-    """Import the library of functions and some packages when they are first used. `mf.simt` needs greenlet."""
+    """Import the library of functions and some packages when they are first used. `mf.simt` needs greenlet.
+
+    The functions of `mf.nn.functional` are here, too: PyTorch has many of them in both places.
+    """
     if name in _LAZY_PACKAGES:
         return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
     if name == "vmap":
         return _import_module("minifuse.func").vmap
-    globals()[name] = entry = _functions.find_function(name)
+    entry = _functions.load().get(name) or getattr(nn.functional, name, None) or _functions.find_function(name)
+    globals()[name] = entry
     return entry
 
 

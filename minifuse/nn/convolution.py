@@ -8,11 +8,12 @@ This is im2col: the windows are a view, which is copied into a matrix unless the
 batch is the innermost dim in memory, both of the padded input and of the result. So rows of neighboring windows are
 contiguous, and kernels read long runs. Elementwise ops keep the layout of their inputs, so the ops that follow have it, too.
 
-Only padding with zeros is supported.
+`conv_nd` has Conv3d and the transposed convolutions.
 """
 
 import math
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Literal
 
 from ..core.dispatch import matmul_precision
@@ -34,10 +35,12 @@ from .im2col import (
     padded_shape,
     per_dim,
 )
-from .layers import apply
+from .layers import apply, as_batch
 from .module import Module, Parameter
 
 Padding = Sizes | Literal["valid", "same"]
+IMAGE = ("", "L", "H, W", "D, H, W")  # the dims of signals, images and volumes, in error messages
+WINDOW = ("", "K", "KH, KW", "KD, KH, KW")
 
 
 def conv1d(
@@ -173,6 +176,18 @@ def convolve(
     groups: int,
 ) -> A:
     """Check the arguments, and compute a convolution over the last `dims` dims as one composite op."""
+    if getattr(x, "ndim", 0) == dims + 1:
+        return as_batch(lambda z: convolve(name, dims, z, weight, bias, stride, padding, dilation, groups), x)
+    check_operands(name, x, weight, bias)
+    shapes = tuple(value.shape for value in (x, weight, bias) if value is not None)
+    function = plan_convolution(
+        name, dims, shapes, as_numbers(stride), as_numbers(padding), as_numbers(dilation), as_number(groups)
+    )
+    return apply(function, x, weight, *[bias] * (bias is not None))
+
+
+def check_operands(name: str, x: Array, weight: Array, bias: Array | None) -> None:
+    """Raise DTypeError unless all operands are tensors of one dtype."""
     operands: list[tuple[str, Any]] = [("x", x), ("weight", weight)] + [("bias", bias)] * (bias is not None)
     for operand, value in operands:
         if not isinstance(value, Array):
@@ -182,11 +197,6 @@ def convolve(
                 f"{name}: got x of dtype {x.dtype} and {operand} of dtype {value.dtype}, expected the same; "
                 f"write x.to(mf.{value.dtype}) or module.to(...)"
             )
-    shapes = tuple(value.shape for _, value in operands)
-    function = plan_convolution(
-        name, dims, shapes, as_numbers(stride), as_numbers(padding), as_numbers(dilation), as_number(groups)
-    )
-    return apply(function, x, *[value for _, value in operands[1:]])
 
 
 @lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
@@ -196,7 +206,7 @@ def plan_convolution(
     """Check the shapes of x, weight and an optional bias, and return the convolution function for them."""
     x, weight, *bias = shapes
     if len(weight) != dims + 2 or 0 in weight:
-        expected_shape = "(O, C / groups, KH, KW)" if dims == 2 else "(O, C / groups, K)"
+        expected_shape = f"(O, C / groups, {WINDOW[dims]})"
         raise ShapeError(f"{name}: got weight of shape {weight}, expected {expected_shape}, each at least 1")
     out_channels, group_channels, kernel = weight[0], weight[1], weight[2:]
     geometry = window_geometry(name, kernel, stride, padding, dilation, groups)
@@ -206,10 +216,9 @@ def plan_convolution(
             "multiple of groups"
         )
     if len(x) != dims + 2 or x[1] != group_channels * groups:
-        expected_shape = f"(N, {group_channels * groups}, {'H, W' if dims == 2 else 'L'})"
+        expected_shape = f"(N, {group_channels * groups}, {IMAGE[dims]})"
         raise ShapeError(
-            f"{name}: got x of shape {x}, expected {expected_shape}, since weight has shape {weight} and groups={groups}; "
-            "write x[None] for a batch of one example"
+            f"{name}: got x of shape {x}, expected {expected_shape}, since weight has shape {weight} and groups={groups}"
         )
     if bias not in ([], [(out_channels,)]):
         raise ShapeError(
@@ -288,6 +297,7 @@ class Convolution(Module):
         dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         dtype: DTypeLike = None,
         backend: str | None = None,
     ) -> None:
@@ -298,22 +308,32 @@ class Convolution(Module):
         groups = geometry.groups
         self.stride, self.dilation, self.groups = geometry.stride, geometry.dilation, groups
         self.padding = padding if isinstance(padding, str) else tuple(before for before, _ in geometry.padding)
+        self.sides, self.padding_mode = geometry.padding, padding_mode
         if min(in_channels, out_channels) < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{name}: got in_channels={in_channels} and out_channels={out_channels}, expected positive multiples of "
                 f"groups={groups}"
             )
-        bound = 1 / math.sqrt(in_channels // groups * math.prod(kernel))
+        shape = self.weight_shape()
+        bound = 1 / math.sqrt(math.prod(shape[1:]))
 
         def draw(*shape: int) -> Parameter:
             return Parameter(tensor(generator().uniform(-bound, bound, shape), dtype or float32, backend))
 
-        self.weight = draw(out_channels, in_channels // groups, *kernel)
+        self.weight = draw(*shape)
         self.bias = draw(out_channels) if bias else None
+
+    def weight_shape(self) -> tuple[int, ...]:
+        """Return the shape of the weight."""
+        return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
     def forward(self, x: A) -> A:
         """Map (N, in_channels, ...) to (N, out_channels, ...)."""
-        options = self.stride, self.padding, self.dilation, self.groups
+        padding: Padding = self.padding
+        if self.padding_mode != "zeros":
+            pad = import_module("minifuse.nn.padding").pad
+            x, padding = pad(x, [n for sides in reversed(self.sides) for n in sides], self.padding_mode), 0
+        options = self.stride, padding, self.dilation, self.groups
         return convolve(type(self).__name__, self.dims, x, self.weight, self.bias, *options)
 
     def extra_repr(self) -> str:
@@ -322,7 +342,8 @@ class Convolution(Module):
         parts += [f"padding={self.padding!r}"] * (self.padding != (0,) * self.dims)
         parts += [f"dilation={self.dilation}"] * (self.dilation != (1,) * self.dims)
         parts += [f"groups={self.groups}"] * (self.groups != 1)
-        return ", ".join(parts + ["bias=False"] * (self.bias is None))
+        parts += ["bias=False"] * (self.bias is None)
+        return ", ".join(parts + [f"padding_mode={self.padding_mode!r}"] * (self.padding_mode != "zeros"))
 
 
 class Conv1d(Convolution):
@@ -336,6 +357,8 @@ class Conv1d(Convolution):
         As in `conv2d`, with one dim.
     bias : bool
         If True, add a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        What the padding consists of.
     dtype, backend
         Dtype and backend of the parameters. Default: float32 on the default backend.
 
@@ -372,6 +395,8 @@ class Conv2d(Convolution):
         As in `conv2d`.
     bias : bool
         If True, add a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        What the padding consists of.
     dtype, backend
         Dtype and backend of the parameters. Default: float32 on the default backend.
 

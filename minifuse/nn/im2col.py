@@ -14,7 +14,7 @@ from ..core.errors import ShapeError
 from ..core.indexing import Range
 from ..core.layout import Layout
 from ..core.operators import Operator, add
-from ..ir.array_functions import A, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
+from ..ir.array_functions import A, Full, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
 from ..ir.array_methods import Array
 from ..ir.composite_op import CompositeOp
 from ..ir.graph import Node
@@ -76,6 +76,17 @@ def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[in
 def extract_patches(z: A, size: Sequence[int], step: tuple[int, ...], dilation: tuple[int, ...]) -> A:
     """Return all windows as a view: (C, ..., N) -> (C, *size, *out_size, N)."""
     return Patches("patches", (tuple(size), step, dilation))(z)
+
+
+def sum_windows(windows: A, shape: tuple[int, ...], size: tuple[int, ...], geometry: WindowGeometry) -> A:
+    """Add windows (C, *size, *out_size, N) into zeros (C, ..., N): the gradient of padding and `extract_patches`."""
+    z: Any = windows.apply(Full(shape, windows.dtype), 0)
+    pad = PadSlice(*padded_shape(z, geometry.padding))
+    padded = pad(z) if any(map(any, geometry.padding)) else z
+    patches: Any = extract_patches(padded, size, geometry.stride, geometry.dilation)
+    (y,) = patches.function.vjp(windows.reshape(patches.shape), patches, padded)
+    gradient: Any = y if padded is z else pad.vjp(y, y, z)[0]
+    return gradient  # type: ignore[no-any-return]
 
 
 def images_in_memory_order(x: Array, is_contiguous: bool) -> Array:

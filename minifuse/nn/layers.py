@@ -5,6 +5,7 @@ Initial values use the generator of `mf.manual_seed`.
 
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ..core.dispatch import matmul_precision
 from ..core.dtypes import float32
@@ -16,6 +17,7 @@ from ..tensors.creation import DTypeLike, tensor
 from ..tensors.random import generator
 from .module import Module, Parameter
 
+R = TypeVar("R")
 ArrayFunction = Operator | Function | BoundFunction | Callable[..., Array]
 
 
@@ -175,6 +177,12 @@ def apply(function: ArrayFunction, x: A, *inputs: object) -> A:
         name = getattr(function, "body", function).__name__  # type: ignore[unreachable]  # users may pass anything
         require_tensor(name.strip("_"), x)
     return x.apply(function, x, *inputs)
+
+
+def as_batch(function: Callable[[A], R], x: A) -> R:
+    """Call a function of batches with one example, and return its results without the batch dim."""
+    y: Any = function(x[None])
+    return tuple(part[0] for part in y) if isinstance(y, tuple) else y[0]  # type: ignore[return-value]
 
 
 def require_tensor(name: str, x: object) -> None:

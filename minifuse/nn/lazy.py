@@ -5,7 +5,7 @@ from typing import Any
 
 from ..functions import in_place_function, missing_error
 
-MODULES: tuple[str, ...] = ()  # of this package; each lists its names in `__all__`
+MODULES: tuple[str, ...] = ("conv_nd", "padding", "rearrange")  # of this package; each lists its names in `__all__`
 
 
 def find(name: str, owner: str, present: dict[str, Any]) -> Any:

@@ -61,14 +61,10 @@ from .losses import (
 from .module import Buffer, Module, Parameter
 from .normalization import BatchNorm1d, BatchNorm2d, LayerNorm, batch_norm, layer_norm
 from .pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
     AvgPool1d,
     AvgPool2d,
     MaxPool1d,
     MaxPool2d,
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
     avg_pool1d,
     avg_pool2d,
     max_pool1d,
@@ -93,8 +89,6 @@ def __dir__() -> list[str]:
 __all__ = [
     "ELU",
     "GELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
     "AvgPool1d",
     "AvgPool2d",
     "BCEWithLogitsLoss",
@@ -130,8 +124,6 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",

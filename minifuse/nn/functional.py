@@ -17,7 +17,7 @@ from .embedding import embedding
 from .layers import linear
 from .losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 from .normalization import batch_norm, layer_norm
-from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from .pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 
 
@@ -34,8 +34,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",

@@ -5,7 +5,17 @@ from typing import Any
 
 from ..functions import in_place_function, missing_error
 
-MODULES: tuple[str, ...] = ("conv_nd", "padding", "rearrange")  # of this package; each lists its names in `__all__`
+MODULES = (  # of this package; each lists its names in `__all__`
+    "adaptive_pooling",
+    "conv_nd",
+    "lazy_layers",
+    "norms",
+    "padding",
+    "pool_nd",
+    "rearrange",
+    "recurrent",
+    "resampling",
+)
 
 
 def find(name: str, owner: str, present: dict[str, Any]) -> Any:

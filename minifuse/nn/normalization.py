@@ -95,7 +95,7 @@ def batch_norm(
     y, mean, var = normalize_by_batch(x, weight, bias, eps)
     if running:
         with no_grad():
-            store(_update_statistics, running, mean, var, as_number(momentum), bessel_factor(x))
+            store(update_statistics, running, mean, var, as_number(momentum), bessel_factor(x))
     return y
 
 
@@ -139,7 +139,7 @@ def _by_statistics(x: Array, eps: Array, *rest: Any) -> Array:
     return scale_and_shift((x - mean) * rsqrt(var + eps), affine, is_scaled, is_shifted)
 
 
-def _update_statistics(
+def update_statistics(
     mean: Array, var: Array, new_mean: Array, new_var: Array, momentum: Array, bessel: Array
 ) -> tuple[Array, Array]:
     """Return the running statistics, updated with those of a batch."""
@@ -148,7 +148,7 @@ def _update_statistics(
 
 def _update_and_count(mean: Array, var: Array, batch_count: Array, *rest: Array) -> tuple[Array, Array, Array]:
     """Return the running statistics, updated with those of a batch, and the new number of batches."""
-    return *_update_statistics(mean, var, *rest), batch_count + 1
+    return *update_statistics(mean, var, *rest), batch_count + 1
 
 
 def _average_and_count(

@@ -4,18 +4,21 @@ A pooling is a view and a reduction. The windows of the images are a view that h
 these dims are reduced. Nothing is copied. The result has the memory order of the images: row-major if they are contiguous,
 else the batch is its innermost dim, as in the results of convolutions.
 
-Not supported: returning indices; inputs without a batch dim (write x[None]).
+`pool_nd` has poolings of volumes and their inverse, and `adaptive_pooling` those with a given size of the output.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from typing import Any
 
+from ..core.dtypes import as_number
 from ..core.errors import ShapeError
-from ..core.operators import maximum, minimum, where
-from ..ir.array_functions import A, BoundFunction, Full, PadSlice, ReduceFirst, SliceUpdate, View, matmul
+from ..core.operators import Operator, eq, maximum, minimum, ne, where
+from ..ir.array_functions import A, BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View
 from ..ir.array_methods import Array
 from .activations import require_floats
+from .convolution import IMAGE
 from .im2col import (
     MAX_CACHED_GEOMETRIES,
     Sizes,
@@ -23,17 +26,24 @@ from .im2col import (
     as_numbers,
     batch_first,
     check_windows,
+    extract_patches,
     images_in_memory_order,
     padded_shape,
     per_dim,
     reduce_windows,
     window_sums,
 )
-from .layers import FunctionLayer, apply, require_tensor
+from .layers import FunctionLayer, apply, as_batch, require_tensor
 
 
 def max_pool1d(
-    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> A:
     """Return the maximum of each window of signals (N, C, L): `max_pool2d` with one dim.
 
@@ -43,11 +53,17 @@ def max_pool1d(
     >>> mf.nn.max_pool1d(mf.tensor([[[1.0, 3.0, 2.0, 5.0, 4.0]]]), 2)
     tensor([[[3., 5.]]])
     """
-    return pool_max("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool_max("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> A:
     """Return the maximum of each window of images; NaN if the window contains one.
 
@@ -65,6 +81,8 @@ def max_pool2d(
         Distance between the elements of a window.
     ceil_mode : bool
         If True, the remaining elements at the end form a smaller window.
+    return_indices : bool
+        If True, return a pair: the result, and the positions of the maxima in the flattened image, as int64.
 
     Returns
     -------
@@ -94,7 +112,7 @@ def max_pool2d(
     tensor([[[[ 5,  7],
               [13, 15]]]])
     """
-    return pool_max("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool_max("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def pool_max(
@@ -104,16 +122,25 @@ def pool_max(
     kernel_size: Sizes,
     stride: Sizes | None,
     padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
+    if getattr(x, "ndim", 0) == dims + 1:
+        options = kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        return as_batch(lambda z: pool_max(name, dims, z, *options), x)
     size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
-    return pool(_pool_max, x, size, geometry)
+    return pool(_pool_max_and_index if return_indices else _pool_max, x, size, geometry)
 
 
 def avg_pool1d(
-    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
 ) -> A:
     """Return the mean of each window of signals (N, C, L): `avg_pool2d` with one dim.
 
@@ -123,11 +150,17 @@ def avg_pool1d(
     >>> mf.nn.avg_pool1d(mf.tensor([[[1.0, 3.0, 2.0, 6.0, 4.0]]]), 2)
     tensor([[[2., 4.]]])
     """
-    return pool_mean("avg_pool1d", 1, x, kernel_size, stride, padding, count_include_pad)
+    return pool_mean("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
-    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> A:
     """Return the mean of each window of images.
 
@@ -141,14 +174,18 @@ def avg_pool2d(
         Distance from one window to the next. Default: the window size, so that windows are adjacent.
     padding : int or pair
         Number of zeros added on each side; at most half a window.
+    ceil_mode : bool
+        As in `max_pool2d`.
     count_include_pad : bool
         If True, these zeros count as elements of the mean.
+    divisor_override : int, optional
+        The number to divide the sums by, in place of the number of elements.
 
     Returns
     -------
     Tensor (N, C, PH, PW)
-        PH = (H + 2 * padding - KH) // stride + 1, PW likewise. It is contiguous if x is; else the batch is its innermost
-        dim in memory.
+        PH = (H + 2 * padding - KH) / stride + 1, rounded down, or up with `ceil_mode`, PW likewise. It is contiguous if x
+        is; else the batch is its innermost dim in memory.
 
     Raises
     ------
@@ -164,80 +201,32 @@ def avg_pool2d(
     tensor([[[[0.25, 0.5 ],
               [0.5 , 1.  ]]]])
     """
-    return pool_mean("avg_pool2d", 2, x, kernel_size, stride, padding, count_include_pad)
+    return pool_mean("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def pool_mean(
-    name: str, dims: int, x: A, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool
+    name: str,
+    dims: int,
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> A:
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
-    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, False)
+    if getattr(x, "ndim", 0) == dims + 1:
+        options = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        return as_batch(lambda z: pool_mean(name, dims, z, *options), x)
+    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, ceil_mode)
     require_floats(name, x)
-    return pool(_pool_mean, x, size, geometry, bool(count_include_pad))
+    if divisor_override == 0:
+        raise ValueError(f"{name}: got divisor_override=0, expected another number, or None")
+    return pool(_pool_mean, x, size, geometry, bool(count_include_pad), as_number(divisor_override))
 
 
-def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
-    """Average signals (N, C, L), so that they have a given length: `adaptive_avg_pool2d` with one dim.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.nn.adaptive_avg_pool1d(mf.tensor([[[1.0, 3.0, 2.0, 6.0, 4.0]]]), 2)  # the means of 1 3 2 and of 2 6 4
-    tensor([[[2., 4.]]])
-    """
-    return pool_adaptively("adaptive_avg_pool1d", 1, x, output_size)
-
-
-def adaptive_avg_pool2d(x: A, output_size: int | Sequence[int | None] | None) -> A:
-    """Average images, so that they have a given size: each output element is the mean of one part of the image.
-
-    Parameters
-    ----------
-    x : Tensor of floats (N, C, H, W)
-        N images of C channels.
-    output_size : int or pair
-        Rows and columns of the output; None keeps the size of the input.
-
-    Returns
-    -------
-    Tensor (N, C, *output_size)
-        Part p of P along a dim of n elements is floor(p * n / P) ... ceil((p + 1) * n / P), end excluded, as in PyTorch.
-        Parts overlap if P does not divide n.
-
-    Raises
-    ------
-    ShapeError
-        x is not a batch of images, a dim of x has size 0, or a requested size is less than 1.
-    DTypeError
-        x is not a tensor of floats.
-
-    Notes
-    -----
-    If P divides n, parts are adjacent windows. Otherwise the dim is multiplied by a matrix (n, P) that contains 1 / length
-    if an element belongs to a part, else 0.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.nn.adaptive_avg_pool2d(mf.arange(12).to(mf.float32).reshape(1, 1, 3, 4), (1, 2))
-    tensor([[[[4.5, 6.5]]]])
-    """
-    return pool_adaptively("adaptive_avg_pool2d", 2, x, output_size)
-
-
-def pool_adaptively(name: str, dims: int, x: A, output_size: int | Sequence[int | None] | None) -> A:
-    """Check the arguments, and average parts of the last dims as one composite op."""
-    check_images(name, dims, x)
-    require_floats(name, x)
-    image = x.shape[2:]
-    if 0 in image:
-        raise ShapeError(f"{name}: got x of shape {x.shape}, expected at least 1 element along each of its last {dims} dims")
-    requested_sizes = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
-    sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(requested_sizes)]
-    return pool(_pool_adaptively, x, per_dim(name, "output_size", sizes, dims, 1))
-
-
-def pool(body: Callable[..., Array], x: A, *options: Hashable) -> A:
+def pool(body: Callable[..., Any], x: A, *options: Hashable) -> A:
     """Run the body of a pooling as one composite op. It gets the images, whether they are contiguous, and the options."""
     return apply(BoundFunction(body, (x.is_contiguous(), *options)), x)
 
@@ -249,10 +238,7 @@ def check_images(name: str, dims: int, x: Array) -> None:
     """Raise unless x is a batch of images, or of signals."""
     require_tensor(name, x)
     if x.ndim != dims + 2:
-        expected_shape = "(N, C, H, W)" if dims == 2 else "(N, C, L)"
-        raise ShapeError(
-            f"{name}: got x of shape {x.shape}, expected {expected_shape}; write x[None] for a batch of one example"
-        )
+        raise ShapeError(f"{name}: got x of shape {x.shape}, expected (N, C, {IMAGE[dims]}) or (C, {IMAGE[dims]})")
 
 
 def check_pooling_arguments(
@@ -304,51 +290,66 @@ def compute_window_geometry(
 
 
 def _pool_max(x: Array, is_contiguous: bool, size: tuple[int, ...], geometry: WindowGeometry) -> Array:
-    z = images_in_memory_order(x, is_contiguous)
-    if any(map(any, geometry.padding)):
-        shape, slices = padded_shape(z, geometry.padding)
-        lowest = z.apply(Full(shape, z.dtype), maximum.identity_for(z.dtype))
-        z = SliceUpdate((View("slice", slices),))(lowest, z)
+    z = pad_images(images_in_memory_order(x, is_contiguous), geometry, maximum)
     return batch_first(reduce_windows(ReduceFirst, maximum, z, size, geometry.stride, geometry.dilation), len(size))
 
 
+def _pool_max_and_index(
+    x: Array, is_contiguous: bool, size: tuple[int, ...], geometry: WindowGeometry
+) -> tuple[Array, Array]:
+    z, dims = images_in_memory_order(x, is_contiguous), len(size)
+    position = x.positions(math.prod(x.shape[2:])).reshape(*[1] * (z.ndim - dims - 1), *x.shape[2:], 1)
+    windows, positions = (
+        extract_patches(pad_images(part, geometry, operator), size, geometry.stride, geometry.dilation)
+        for part, operator in ((z, maximum), (position, minimum))
+    )
+    values = largest_and_position(windows, positions, z.ndim - dims - 1, dims)
+    y, index = (part.reshape(*part.shape[: -2 * dims - 1], *part.shape[-dims - 1 :]) for part in values)
+    return batch_first(y, dims), batch_first(index, dims)
+
+
+def largest_and_position(x: Array, position: Array, first: int, dims: int) -> tuple[Array, Array]:
+    """Return the maximum of x over `dims` dims from `first` on, and the smallest position where x has this value."""
+    reduced = tuple(range(first, first + dims))
+    y = ReduceFirst(maximum, reduced)(x)
+    return y, Reduce(minimum, reduced)(where(eq(x, y) | ne(x, x), position, minimum.identity_for(position.dtype)))
+
+
+def pad_images(z: Array, geometry: WindowGeometry, operator: Operator) -> Array:
+    """Pad images in memory order with the identity of an operator."""
+    if not any(map(any, geometry.padding)):
+        return z
+    shape, slices = padded_shape(z, geometry.padding)
+    return SliceUpdate((View("slice", slices),))(z.apply(Full(shape, z.dtype), operator.identity_for(z.dtype)), z)
+
+
 def _pool_mean(
-    x: Array, is_contiguous: bool, size: tuple[int, ...], geometry: WindowGeometry, counts_padding: bool
+    x: Array,
+    is_contiguous: bool,
+    size: tuple[int, ...],
+    geometry: WindowGeometry,
+    counts_padding: bool,
+    divisor: int | None,
 ) -> Array:
     z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
         z = PadSlice(*padded_shape(z, geometry.padding))(z)
     y, dims = window_sums(z, size, geometry.stride), len(size)
-    if counts_padding:
-        return batch_first(y / math.prod(size), dims)
+    if divisor is not None or (counts_padding and all(before == after for before, after in geometry.padding)):
+        return batch_first(y / (math.prod(size) if divisor is None else divisor), dims)
     for d, (n, k, step, (before, _)) in enumerate(zip(x.shape[2:], size, geometry.stride, geometry.padding, strict=True)):
+        counted = before if counts_padding else 0  # of the padding at each side
         window_start = x.positions(y.shape[d - dims - 1]) * step - before
-        count = minimum(window_start + k, n) - maximum(window_start, 0)
+        count = minimum(window_start + k, n + counted) - maximum(window_start, -counted)
         y = y / count.to(x.dtype).reshape(-1, *[1] * (dims - d))
     return batch_first(y, dims)
-
-
-def _pool_adaptively(x: Array, is_contiguous: bool, sizes: tuple[int, ...]) -> Array:
-    z = images_in_memory_order(x, is_contiguous)
-    for d, part_count in enumerate(sizes, z.ndim - len(sizes) - 1):
-        if z.shape[d] % part_count:
-            z = matmul(z.transpose(d, -1), averaging_matrix(x, z.shape[d], part_count)).transpose(d, -1)
-    size = tuple(n // part_count for n, part_count in zip(z.shape[-len(sizes) - 1 : -1], sizes, strict=True))
-    return batch_first(window_sums(z, size, size) / math.prod(size), len(size))
-
-
-def averaging_matrix(x: A, n: int, part_count: int) -> A:
-    """Return a matrix (n, part_count): 1 / length if an element belongs to a part, else 0."""
-    element, part = x.positions(n).reshape(n, 1), x.positions(part_count)
-    start, stop = part * n // part_count, ((part + 1) * n + part_count - 1) // part_count
-    return where((element >= start) & (element < stop), 1 / (stop - start).to(x.dtype), 0)
 
 
 # Modules.
 
 
 class MaxPool(FunctionLayer):
-    """Base class of MaxPool1d and MaxPool2d."""
+    """Base class of MaxPool1d, MaxPool2d and MaxPool3d."""
 
     options = "kernel_size", "stride", "padding", "dilation", "ceil_mode"
     dims: int
@@ -359,14 +360,15 @@ class MaxPool(FunctionLayer):
         stride: Sizes | None = None,
         padding: Sizes = 0,
         dilation: Sizes = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
+        self.padding, self.dilation, self.ceil_mode, self.return_indices = padding, dilation, ceil_mode, return_indices
 
     def forward(self, x: A) -> A:
         """Reduce each window to its maximum: (N, C, ...) -> (N, C, *out_size)."""
-        options = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+        options = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         return pool_max(type(self).__name__, self.dims, x, *options)
 
 
@@ -393,21 +395,28 @@ class MaxPool2d(MaxPool):
 
 
 class AvgPool(FunctionLayer):
-    """Base class of AvgPool1d and AvgPool2d."""
+    """Base class of AvgPool1d, AvgPool2d and AvgPool3d."""
 
     options = "kernel_size", "stride", "padding"
     dims: int
 
     def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.count_include_pad = padding, count_include_pad
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
     def forward(self, x: A) -> A:
         """Reduce each window to its mean: (N, C, ...) -> (N, C, *out_size)."""
-        options = self.kernel_size, self.stride, self.padding, self.count_include_pad
-        return pool_mean(type(self).__name__, self.dims, x, *options)
+        options = self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        return pool_mean(type(self).__name__, self.dims, x, *options, self.divisor_override)
 
 
 class AvgPool1d(AvgPool):
@@ -418,31 +427,5 @@ class AvgPool1d(AvgPool):
 
 class AvgPool2d(AvgPool):
     """`avg_pool2d` as a module."""
-
-    dims = 2
-
-
-class AdaptiveAvgPool(FunctionLayer):
-    """Base class of AdaptiveAvgPool1d and AdaptiveAvgPool2d."""
-
-    options = ("output_size",)
-    dims: int
-
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
-        self.output_size = output_size
-
-    def forward(self, x: A) -> A:
-        """Average to the output size: (N, C, ...) -> (N, C, *output_size)."""
-        return pool_adaptively(type(self).__name__, self.dims, x, self.output_size)
-
-
-class AdaptiveAvgPool1d(AdaptiveAvgPool):
-    """`adaptive_avg_pool1d` as a module."""
-
-    dims = 1
-
-
-class AdaptiveAvgPool2d(AdaptiveAvgPool):
-    """`adaptive_avg_pool2d` as a module."""
 
     dims = 2

@@ -44,7 +44,7 @@ from .activations import (
     softmax,
     softplus,
 )
-from .attention import MultiheadAttention, scaled_dot_product_attention
+from .attention import scaled_dot_product_attention
 from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, conv1d, conv2d
 from .dropout import Dropout, dropout
@@ -113,7 +113,6 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
-    "MultiheadAttention",
     "NLLLoss",
     "Parameter",
     "ReLU",

@@ -9,12 +9,14 @@ MODULES = (  # of this package; each lists its names in `__all__`
     "adaptive_pooling",
     "conv_nd",
     "lazy_layers",
+    "multihead_attention",
     "norms",
     "padding",
     "pool_nd",
     "rearrange",
     "recurrent",
     "resampling",
+    "transformer",
 )
 
 

@@ -89,7 +89,7 @@ def test_heads_are_those_of_torch(name, backend):
     """Its state dict fits, and so do results and all gradients."""
     width, heads, _, has_bias, is_causal = HEADS[name]
     table = {key.removeprefix(f"{name}/"): x for key, x in load("attention").items() if key.startswith(f"{name}/")}
-    module = nn.MultiheadAttention(width, heads, has_bias, is_causal, backend=backend)
+    module = nn.MultiheadAttention(width, heads, bias=has_bias, causal=is_causal, backend=backend)
     module.load_state_dict({key: mf.tensor(table[key], mf.float32, backend=backend) for key in module.state_dict()})
     x = mf.tensor(table["x"], mf.float32, backend=backend, requires_grad=True)
     y = module(x)
@@ -102,14 +102,14 @@ def test_heads_are_those_of_torch(name, backend):
 
 
 def test_heads_take_keys_and_values_of_others():
-    module = nn.MultiheadAttention(6, 2, dtype=mf.float64)
+    module = nn.MultiheadAttention(6, 2, batch_first=True, dtype=mf.float64)
     q, k, v = smooth(2, 3, 6), smooth(2, 5, 6, phase=0.2), smooth(2, 5, 6, phase=0.4)
     weights = np.split(module.in_proj_weight.numpy(), 3)
     projected = [x.detach().numpy() @ w.T for x, w in zip((q, k, v), weights, strict=True)]
     parts = [x.reshape(*x.shape[:2], 2, 3).swapaxes(1, 2) for x in projected]
     wanted = softmax_of(*parts).swapaxes(1, 2).reshape(2, 3, 6) @ module.out_proj.weight.numpy().T
-    np.testing.assert_allclose(module(q, k, v).numpy(), wanted, 1e-13, 1e-13)
-    np.testing.assert_array_equal(module(q, k).numpy(), module(q, k, k).numpy())
+    np.testing.assert_allclose(module(q, k, v, need_weights=False)[0].numpy(), wanted, 1e-13, 1e-13)
+    np.testing.assert_array_equal(module(q, k).numpy(), module(q, k, k, need_weights=False)[0].numpy())
     np.testing.assert_allclose(module(q, is_causal=True).numpy()[:, :1], module(q[:, :1]).numpy(), 1e-13, 1e-13)
     assert gradcheck(lambda x: module(x, is_causal=True), q)
 
@@ -256,7 +256,7 @@ def test_heads_that_do_not_fit():
         with pytest.raises(ShapeError, match=r"got a query of shape .*expected \(N, T, 6\)"):
             module(bad)
     with pytest.raises(ShapeError, match="got a value of shape"):
-        module(mf.ones(2, 5, 6), mf.ones(2, 5, 6), mf.ones(2, 5, 3))
+        module(mf.ones(2, 5, 6), mf.ones(2, 5, 6), mf.ones(2, 5, 3), need_weights=False)
     with pytest.raises(DTypeError, match="Linear: got x of dtype float64"):
         module(mf.ones(2, 5, 6, dtype=mf.float64))
 

@@ -7,7 +7,7 @@ import minifuse as mf
 from tests.nn.evaluate_lines import LINES, evaluate
 from tests.nn.recorded import load
 
-FUSED = [line for k, line in enumerate(LINES) if k % 16 == 0]
+FUSED = [line for k, line in enumerate(LINES) if k % 16 == 0 and "net" not in line]
 
 
 def compare(line, found):

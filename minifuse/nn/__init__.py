@@ -7,10 +7,15 @@ The names by topic. Each layer without parameters is also available as a functio
 
     building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
     layers             Linear, Flatten, Embedding, Dropout
-    convolutions       Conv1d, Conv2d
-    pooling            MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d, AdaptiveAvgPool1d, AdaptiveAvgPool2d
-    attention          MultiheadAttention
-    normalization      BatchNorm1d, BatchNorm2d, LayerNorm
+    convolutions       Conv1d, Conv2d, Conv3d, ConvTranspose1d, ...; Fold, Unfold, PixelShuffle, ChannelShuffle
+    padding            ConstantPad1d, ZeroPad1d, ReflectionPad1d, ReplicationPad1d, CircularPad1d, ..., for 1 to 3 dims
+    pooling            MaxPool1d, AvgPool1d, LPPool1d, AdaptiveAvgPool1d, AdaptiveMaxPool1d, MaxUnpool1d, ...,
+                       FractionalMaxPool2d
+    resampling         Upsample; interpolate, grid_sample, affine_grid
+    recurrent          RNN, LSTM, GRU, and their cells
+    attention          MultiheadAttention, Transformer, TransformerEncoder, TransformerEncoderLayer, ...
+    normalization      BatchNorm1d, InstanceNorm1d, ..., LayerNorm, GroupNorm, RMSNorm, LocalResponseNorm
+    lazy               LazyLinear, LazyConv1d, ...: the first input tells the number of features
     activations        ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid, Tanh, Softmax, LogSoftmax
     classification     CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
     regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss

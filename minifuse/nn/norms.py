@@ -232,8 +232,8 @@ def local_response_norm(x: A, size: int, alpha: float = 1e-4, beta: float = 0.75
     --------
     >>> import minifuse as mf
     >>> mf.nn.functional.local_response_norm(mf.ones(1, 2, 1), 2, alpha=6.0, beta=1.0)
-    tensor([[[0.25      ],
-             [0.14285715]]])
+    tensor([[[0.25  ],
+             [0.1429]]])
     """
     require_tensor("local_response_norm", x)
     if x.ndim < 3 or size < 1:

@@ -293,7 +293,7 @@ class GRU(Recurrent):
     kind = "GRU"
 
 
-class Cell(Module):
+class RecurrentCell(Module):
     """Base class of RNNCell, LSTMCell and GRUCell: one time step of a network of one layer.
 
     Parameters
@@ -347,7 +347,7 @@ class Cell(Module):
         return f"{self.input_size}, {self.hidden_size}" + ", bias=False" * (self.bias_ih is None)
 
 
-class RNNCell(Cell):
+class RNNCell(RecurrentCell):
     """One time step of `RNN`.
 
     Examples
@@ -366,13 +366,13 @@ class RNNCell(Cell):
         self.nonlinearity = nonlinearity
 
 
-class LSTMCell(Cell):
+class LSTMCell(RecurrentCell):
     """One time step of `LSTM`: the next hidden state and the next cell state."""
 
     kind = "LSTM"
 
 
-class GRUCell(Cell):
+class GRUCell(RecurrentCell):
     """One time step of `GRU`."""
 
     kind = "GRU"

@@ -14,7 +14,7 @@ from ..core.layout import row_major
 from ..core.operators import Operator, add, where
 from .array_functions import Cast, Copy, CustomVJP, Identity, Matmul, PadSlice, Reduce, SliceUpdate, View
 from .composite_op import CompositeOp, CompositeOutput
-from .gather import Gather, ScatterAdd
+from .gather import Gather, Scatter
 from .graph import Argument, Node
 
 _example_count = count()
@@ -69,7 +69,7 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
             if batched[1] is None and weight.ndim == 2:  # one product of all rows
                 return function(x.reshape(-1, x.shape[-1]), weight).reshape(size, *node.shape)
             return function(*inputs)
-        case Gather() | ScatterAdd():
+        case Gather() | Scatter():
             return batch_indexed(node, batched, inputs, size)
         case CompositeOutput(op=op, index=index):
             flags = tuple(y is not None for y in batched)
@@ -107,7 +107,7 @@ def batch_indexed(node: Node, batched: Sequence[Node | None], inputs: Sequence[N
     function, (x, index) = node.function, inputs
     dim, is_gather = function.dim, isinstance(function, Gather)
     if batched[1] is None:
-        shared = Gather(dim + 1) if is_gather else ScatterAdd(dim + 1, function.size)
+        shared = Gather(dim + 1) if is_gather else Scatter(function.operator, dim + 1, function.size)
         return shared(x, node.inputs[1])
     others = [d for d in range(1, x.ndim) if d <= dim], [d for d in range(1, x.ndim) if d > dim]
     x = x.permute(*others[0], 0, *others[1])  # (before, size, dim and after)
@@ -118,7 +118,7 @@ def batch_indexed(node: Node, batched: Sequence[Node | None], inputs: Sequence[N
     if is_gather:
         y = Gather(dim)(x.reshape(*x.shape[:dim], size * part, *x.shape[dim + 2 :]), own)
     else:
-        y = ScatterAdd(dim, size * part)(x, own)
+        y = Scatter(function.operator, dim, size * part)(x, own)
         y = y.reshape(*y.shape[:dim], size, part, *y.shape[dim + 1 :])
     order = (dim, *[d for d in range(y.ndim) if d != dim])
     return y.permute(*order)

@@ -8,7 +8,8 @@ from ..core.errors import ShapeError
 from ..core.operators import where
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..tensors.creation import DTypeLike, full, generator, tensor
+from ..tensors.creation import DTypeLike, full, tensor
+from ..tensors.random import generator
 from .attention import _attention, attend
 from .layers import Linear, apply, linear
 from .module import Module, Parameter

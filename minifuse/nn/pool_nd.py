@@ -6,11 +6,12 @@ from typing import Any
 
 from ..core.dtypes import int64
 from ..core.errors import ShapeError
-from ..core.operators import maximum, where
+from ..core.operators import add, maximum, where
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..ir.gather import ScatterAdd
-from ..tensors.creation import generator, tensor
+from ..ir.gather import Scatter
+from ..tensors.creation import tensor
+from ..tensors.random import generator
 from .adaptive_pooling import largest_of_regions
 from .convolution import IMAGE
 from .im2col import Sizes, per_dim
@@ -83,7 +84,7 @@ def _unpool(x: Array, indices: Array, image: tuple[int, ...]) -> Array:
     batch, size = x.shape[: x.ndim - len(image)], math.prod(image)
     count = math.prod(batch)
     position = (indices.reshape(count, x.size // max(count, 1)) + x.positions(count)[:, None] * size).reshape(x.size)
-    put = ScatterAdd(0, count * size)
+    put = Scatter(add, 0, count * size)
     times = put(x.detach().reshape(x.size) * 0 + 1, position)  # overlapping windows have one maximum several times
     return (put(x.reshape(x.size), position) / maximum(times, 1)).reshape(*batch, *image)
 

@@ -13,7 +13,8 @@ from ..core.errors import ShapeError
 from ..core.operators import relu, sigmoid, tanh
 from ..ir.array_functions import A, BoundFunction, PadSlice, SliceUpdate, View
 from ..ir.array_methods import Array
-from ..tensors.creation import DTypeLike, generator, tensor, zeros
+from ..tensors.creation import DTypeLike, tensor, zeros
+from ..tensors.random import generator
 from .dropout import dropout
 from .layers import apply, linear, require_tensor
 from .module import Module, Parameter

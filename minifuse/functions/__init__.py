@@ -21,6 +21,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     linalg, fft    `mf.linalg` and `mf.fft`
     indexing       select and store by index: gather, scatter, masked_fill, take, index_add, nonzero, ...
     ordering       sort, topk, median, quantile, unique, searchsorted, histograms, ...
+    neural         functions of neural networks that are in mf and in mf.nn.functional: distances, prelu, bilinear
     missing        what to write in place of a name that minifuse lacks
 """
 
@@ -35,7 +36,7 @@ from ..ir.numpy_api.table import MORE_ENTRIES
 
 MODULES = (
     "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
-    "attributes", "scans", "special", "matrices", "indexing", "ordering", "numpy_names",
+    "attributes", "scans", "special", "matrices", "indexing", "ordering", "neural", "numpy_names",
 )  # fmt: skip
 
 

@@ -180,12 +180,13 @@ def elu(x: A, alpha: float = 1.0) -> A:
     return apply(_elu, x, alpha)
 
 
-def _elu(x: Array, alpha: Array) -> Array:
+def _elu(x: A, alpha: Array | float) -> A:
     negative = where(require_floats("elu", x) <= 0, x, 0)
     e = exp(negative)
     approximation = e - 1  # inaccurate near 0, but its derivative is right
     accurate_value = approximation + (tanh(negative / 2) * (e + 1) - approximation).detach()
-    return where(x <= 0, alpha * accurate_value, x)
+    y: A = where(x <= 0, alpha * accurate_value, x)
+    return y
 
 
 def softmax(x: A, dim: int) -> A:

@@ -6,9 +6,12 @@ stored.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import as_number
+from ..core.dtypes import as_number, float32
+from ..core.indexing import Shape
 from ..core.operators import where
 from ..ir.array_functions import A
 from ..ir.array_methods import Array
@@ -20,7 +23,7 @@ SIGN_BIT = 1 << 63  # int64 values are in [-SIGN_BIT, SIGN_BIT)
 DEGREE = 3  # degree of the polynomial: any DEGREE + 1 elements are dropped independently
 
 
-def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
+def dropout(x: A, p: float = 0.5, training: bool = True, inplace: bool = False) -> A:
     """Set each element to 0 with probability p, and multiply the others by 1 / (1 - p), so that the mean does not change.
 
     Parameters
@@ -30,6 +33,8 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
         The probability, from 0 to 1.
     training : bool
         If False, return x itself.
+    inplace : bool
+        If True, store the result in the memory of x.
 
     Returns
     -------
@@ -76,16 +81,36 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
         return x
     threshold = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # elements with smaller polynomial values are dropped
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return apply(_dropout, x, threshold, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
+    y = apply(_dropout, x, threshold, scale, *draw_coefficients())
+    return x.copy_(y) if inplace else y
 
 
 def _dropout(x: Array, threshold: Array, scale: Array, *coefficients: Array) -> Array:
-    position = x.positions(math.prod(x.shape)).reshape(x.shape)
+    y: Array = where(random_bits(x, x.shape, coefficients) >= threshold, x * scale, 0)
+    return y
+
+
+def random_bits(x: A, shape: Shape, coefficients: Sequence[Any]) -> Any:
+    """Return random integers from 0 to 2**63 - 1: the polynomial of these coefficients at each position of a shape."""
+    position = x.positions(math.prod(shape)).reshape(shape)
     value, *others = coefficients
     for c in others:
         value = value * position + c
     # Compilers may assume that int64 does not overflow. This can only change the sign bit, which is masked out.
-    return where((value & (SIGN_BIT - 1)) >= threshold, x * scale, 0)
+    return value & (SIGN_BIT - 1)
+
+
+def random_uniform(x: A, coefficients: Sequence[Any]) -> A:
+    """Return random numbers between 0 and 1, both excluded, of the shape and dtype of x."""
+    digits = 23 if x.dtype is float32 else 52  # one less than the dtype stores, so that adding a half is exact
+    bits = random_bits(x, x.shape, coefficients) >> (63 - digits)
+    uniform: A = (bits.to(x.dtype) + 0.5) * 2.0**-digits
+    return uniform
+
+
+def draw_coefficients() -> list[object]:
+    """Draw the coefficients of a polynomial."""
+    return [draw_coefficient() for _ in range(DEGREE + 1)]
 
 
 def draw_coefficient() -> object:
@@ -106,6 +131,8 @@ class Dropout(FunctionLayer):
     ----------
     p : float
         The probability that an element is set to 0.
+    inplace : bool
+        If True, store the result in the memory of the input.
 
     Raises
     ------
@@ -122,12 +149,12 @@ class Dropout(FunctionLayer):
 
     options = ("p",)
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         p = as_number(p)
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout: got p={p}, expected a probability from 0 to 1")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: A) -> A:
         """Apply dropout; the shape does not change."""
-        return dropout(x, self.p, self.training)
+        return dropout(x, self.p, self.training, self.inplace)

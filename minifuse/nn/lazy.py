@@ -8,7 +8,11 @@ from ..functions import in_place_function, missing_error
 MODULES = (  # of this package; each lists its names in `__all__`
     "adaptive_pooling",
     "conv_nd",
+    "distances",
+    "feature_dropout",
     "lazy_layers",
+    "more_activations",
+    "more_losses",
     "multihead_attention",
     "norms",
     "padding",

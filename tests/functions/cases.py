@@ -1,9 +1,9 @@
 """The table of cases: for each function, calls of minifuse beside the same values by NumPy.
 
 A case is `call = reference`, two expressions of the variables of `arrays`: tensors on the left, NumPy arrays on the right.
-`mf` is minifuse, `np` NumPy, and `sp` scipy.special. A reference that starts with `~` has no gradient to check, as at a
-kink. One that starts with `!` has a shape that depends on values, so a fused function refuses it. One that starts with `@`
-is computed on the host, so a fused function refuses it, too; `@~` has no gradient to check.
+`mf` is minifuse with its `nn` and `F`, `np` NumPy, and `sp` scipy.special. A reference that starts with `~` has no gradient
+to check, as at a kink. One that starts with `!` has a shape that depends on values, so a fused function refuses it. One that
+starts with `@` is computed on the host, so a fused function refuses it, too; `@~` has no gradient to check.
 """
 
 import re
@@ -14,8 +14,7 @@ import numpy as np
 
 PATTERN = re.compile(r"([\w.]+): (.*?) = ([~!@]*)(.*)")
 MODULES = (
-    "elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans",
-    "special", "fft", "linalg", "indexing", "ordering",
+    "elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing", "ordering", "neural", "activations", "losses",
 )  # fmt: skip
 
 

@@ -24,7 +24,8 @@ def tensors(names: str, requires_grad: bool = False) -> dict[str, Any]:
 
 def evaluate(expression: str, names: dict[str, Any]) -> Any:
     """Evaluate one side of a case."""
-    return eval(expression, {"mf": mf, "np": np, "sp": special, "scipy_linalg": linalg, **names})
+    modules = {"mf": mf, "nn": mf.nn, "F": mf.nn.functional, "np": np, "sp": special, "scipy_linalg": linalg}
+    return eval(expression, modules | names)
 
 
 def variables_of(case: Case) -> list[str]:

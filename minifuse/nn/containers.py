@@ -14,52 +14,88 @@ from .module import Module, suggestion
 
 
 class NumberedContainer(Module):
-    """Base class of Sequential and ModuleList: the children are the attributes "0", "1", ..., in that order."""
+    """Base class of Sequential, ModuleList and ParameterList: the entries are the attributes "0", "1", ..., in order."""
 
-    def append(self, module: Module) -> Self:
-        """Append a module, and return the container."""
-        return self.extend([module])
+    entry_type: type = Module
 
-    def extend(self, modules: Iterable[Module]) -> Self:
-        """Append several modules, and return the container. If one is not a module, none is appended."""
-        new_modules = list(modules)
-        for k, module in enumerate(new_modules):
-            require_module(type(self), f"module {len(self) + k}", module)
-        for module in new_modules:
-            setattr(self, str(len(self)), module)
+    def append(self, entry: Any) -> Self:
+        """Append an entry, and return the container."""
+        return self.extend([entry])
+
+    def extend(self, entries: Iterable[Any]) -> Self:
+        """Append several entries, and return the container. If one has a wrong type, none is appended."""
+        count = len(self)
+        for k, entry in enumerate([self._checked(f"module {count + k}", entry) for k, entry in enumerate(entries)]):
+            setattr(self, str(count + k), entry)
         return self
 
-    def __iter__(self) -> Iterator[Module]:
-        return (module for name, module in list(vars(self).items()) if name.isdecimal())
+    def insert(self, index: int, entry: Any) -> Self:
+        """Insert an entry before the one at an index, and return the container."""
+        entries = [*self]
+        entries.insert(to_integer(index), self._checked(f"module {index}", entry))
+        return self._replace(entries)
+
+    def pop(self, index: int | slice = -1) -> Any:
+        """Remove an entry and return it."""
+        entry = self[index]
+        del self[index]
+        return entry
+
+    def __iter__(self) -> Iterator[Any]:
+        return (vars(self)[name] for name in self._names())
 
     def __len__(self) -> int:
-        return sum(map(str.isdecimal, vars(self)))
+        return len(self._names())
 
     @overload
-    def __getitem__(self, index: int) -> Module: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> Module:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return type(self)._from_modules(list(self)[index])
-        module: Module = getattr(self, self._name(index))
-        return module
+            return type(self)._from_entries([*self][index])
+        return getattr(self, self._name(index))
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        require_module(type(self), f"module {index}", module)
-        setattr(self, self._name(index), module)
+    def __setitem__(self, index: int, entry: Any) -> None:
+        setattr(self, self._name(index), self._checked(f"module {index}", entry))
+
+    def __delitem__(self, index: int | slice) -> None:
+        entries = [*self]
+        del entries[index if isinstance(index, slice) else int(self._names().index(self._name(index)))]
+        self._replace(entries)
+
+    def __add__(self, entries: Iterable[Any]) -> Self:
+        return type(self)._from_entries([*self, *entries])
+
+    def __iadd__(self, entries: Iterable[Any]) -> Self:
+        return self.extend(entries)
+
+    def _names(self) -> list[str]:
+        """Return the attribute names of the entries."""
+        return [name for name, value in vars(self).items() if isinstance(value, self.entry_type)]
 
     def _name(self, index: int) -> str:
         """Return the attribute name of an index, which may be negative."""
-        k, count = to_integer(index), len(self)
-        if not -count <= k < count:
-            raise IndexingError(f"{type(self).__name__}: index {k} is out of range for {count} modules")
-        return str(k % count)
+        k, names = to_integer(index), self._names()
+        if not -len(names) <= k < len(names):
+            raise IndexingError(f"{type(self).__name__}: index {k} is out of range for {len(names)} modules")
+        return names[k]
+
+    def _replace(self, entries: list[Any]) -> Self:
+        """Number other entries."""
+        for name in self._names():
+            delattr(self, name)
+        return self.extend(entries)
+
+    def _checked(self, label: str, entry: Any) -> Any:
+        """Return an entry. Raise DTypeError unless it has the type of entries."""
+        require_module(type(self), label, entry)
+        return entry
 
     @classmethod
-    def _from_modules(cls, modules: list[Module]) -> Self:
-        """Create a container of the same class, for the modules of a slice."""
-        raise NotImplementedError
+    def _from_entries(cls, entries: list[Any]) -> Self:
+        """Create a container of the same class, for the entries of a slice."""
+        return cls(entries)  # type: ignore[call-arg]  # of the subclasses
 
 
 class Sequential(NumberedContainer):
@@ -67,8 +103,9 @@ class Sequential(NumberedContainer):
 
     Parameters
     ----------
-    modules : Module
-        Stored as the attributes "0", "1", ... A Sequential supports len(), indexing and slicing; a slice is a Sequential.
+    modules : Module, or one dict of modules
+        Stored as the attributes "0", "1", ..., or by the names of the dict. A Sequential supports len() and indexing;
+        a slice is a Sequential.
 
     Raises
     ------
@@ -93,8 +130,12 @@ class Sequential(NumberedContainer):
     4
     """
 
-    def __init__(self, *modules: Module) -> None:
-        self.extend(modules)
+    def __init__(self, *modules: Any) -> None:
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            for name, module in modules[0].items():
+                self.add_module(name, module)
+        else:
+            self.extend(modules)
 
     def forward(self, x: Any) -> Any:
         """Call the modules in order, and return the output of the last one."""
@@ -103,8 +144,8 @@ class Sequential(NumberedContainer):
         return x
 
     @classmethod
-    def _from_modules(cls, modules: list[Module]) -> Self:
-        return cls(*modules)
+    def _from_entries(cls, entries: list[Any]) -> Self:
+        return cls(*entries)
 
 
 class ModuleList(NumberedContainer):
@@ -140,13 +181,6 @@ class ModuleList(NumberedContainer):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self.extend(modules)
 
-    def __iadd__(self, modules: Iterable[Module]) -> Self:
-        return self.extend(modules)
-
-    @classmethod
-    def _from_modules(cls, modules: list[Module]) -> Self:
-        return cls(modules)
-
 
 class ModuleDict(Module):
     """A dict of modules in insertion order. It has no `forward`.
@@ -177,31 +211,36 @@ class ModuleDict(Module):
     (True, ['left', 'right'], ReLU())
     """
 
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+    entry_type: type = Module
+
+    def __init__(self, modules: Any = ()) -> None:
         self.update(modules)
 
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add or replace modules by name. If a name or module is invalid, nothing changes."""
-        items = list(modules.items() if isinstance(modules, Mapping) else modules)
-        for name, module in items:
-            self._check_name(name)
-            require_module(type(self), f"module {name!r}", module)
-        for name, module in items:
-            setattr(self, name, module)
+    def update(self, modules: Any) -> None:
+        """Add or replace entries by name. If a name or entry is invalid, nothing changes."""
+        items = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
+        checked = [(self._check_name(name), self._checked(f"module {name!r}", entry)) for name, entry in items]
+        for name, entry in checked:
+            setattr(self, name, entry)
+
+    def _checked(self, label: str, entry: Any) -> Any:
+        """Return an entry. Raise DTypeError unless it has the type of entries."""
+        require_module(type(self), label, entry)
+        return entry
 
     def keys(self) -> KeysView[str]:
         """Return the names."""
         return self._modules().keys()
 
-    def values(self) -> ValuesView[Module]:
+    def values(self) -> ValuesView[Any]:
         """Return the modules."""
         return self._modules().values()
 
-    def items(self) -> ItemsView[str, Module]:
+    def items(self) -> ItemsView[str, Any]:
         """Return pairs (name, module)."""
         return self._modules().items()
 
-    def pop(self, name: str) -> Module:
+    def pop(self, name: str) -> Any:
         """Remove a module and return it."""
         module = self[name]
         delattr(self, name)
@@ -212,13 +251,13 @@ class ModuleDict(Module):
         for name in self.keys():
             delattr(self, name)
 
-    def __getitem__(self, name: str) -> Module:
+    def __getitem__(self, name: str) -> Any:
         modules = self._modules()
         if name not in modules:
             raise IndexingError(f"{type(self).__name__} has no module {name!r}{suggestion(str(name), modules)}")
         return modules[name]
 
-    def __setitem__(self, name: str, module: Module) -> None:
+    def __setitem__(self, name: str, module: Any) -> None:
         self.update({name: module})
 
     def __delitem__(self, name: str) -> None:
@@ -233,10 +272,10 @@ class ModuleDict(Module):
     def __len__(self) -> int:
         return len(self._modules())
 
-    def _modules(self) -> dict[str, Module]:
-        return {name: module for name, module in vars(self).items() if isinstance(module, Module)}
+    def _modules(self) -> dict[str, Any]:
+        return {name: entry for name, entry in vars(self).items() if isinstance(entry, self.entry_type)}
 
-    def _check_name(self, name: object) -> None:
+    def _check_name(self, name: Any) -> str:
         kind = type(self).__name__
         if not isinstance(name, str):
             raise DTypeError(f"{kind}: got the name {name!r} of type {type(name).__name__}, expected a string")
@@ -245,6 +284,7 @@ class ModuleDict(Module):
                 f"{kind}: got the name {name!r}, expected a name that is not empty, has no dot, and is no attribute "
                 "of Module"
             )
+        return name
 
 
 def require_module(kind: type[Module], label: str, module: object) -> None:

@@ -16,6 +16,7 @@ MODULES = (  # of this package; each lists its names in `__all__`
     "multihead_attention",
     "norms",
     "padding",
+    "parameter_containers",
     "pool_nd",
     "rearrange",
     "recurrent",

@@ -22,6 +22,7 @@ from ..core.errors import DTypeError, ShapeError
 from ..runtime.memory_pool import write_clock
 from ..tensors.creation import DTypeLike
 from ..tensors.tensor import Tensor
+from .module_methods import ModuleMethods
 
 H = TypeVar("H")
 
@@ -78,6 +79,8 @@ class Buffer(Tensor):
     ----------
     data : Tensor of any dtype
         The initial values. The buffer shares the memory of `data`, but not its gradient history.
+    persistent : bool
+        Whether `state_dict` includes it.
 
     Raises
     ------
@@ -94,17 +97,18 @@ class Buffer(Tensor):
     ({'steps': tensor(1)}, [])
     """
 
-    __slots__ = ()
+    __slots__ = ("persistent",)
 
-    def __init__(self, data: Tensor) -> None:
+    def __init__(self, data: Tensor, persistent: bool = True) -> None:
         if not isinstance(data, Tensor):
             raise DTypeError(f"Buffer: expected a tensor, got {type(data).__name__}; write nn.Buffer(mf.tensor(...))")
         x = data.detach()
         super().__init__(x.buffer, x.address, x.meta)
+        self.persistent = persistent
 
-    def __reduce__(self) -> tuple[type, tuple[Tensor]]:
+    def __reduce__(self) -> tuple[type, tuple[Tensor, bool]]:
         """Copy and pickle with separate memory, also as part of a module."""
-        return Buffer, (self.detach(),)
+        return Buffer, (self.detach(), self.persistent)
 
 
 STATE_TYPES = Parameter, Buffer  # in the order in which `state_dict` lists them
@@ -117,7 +121,7 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Module:
+class Module(ModuleMethods):
     """Base class of layers, losses and models: set parameters and modules as attributes, and write `forward`.
 
     Attributes
@@ -147,10 +151,6 @@ class Module:
         """Compute the output. Call the module itself, `module(x)`, which calls this method."""
         raise NotImplementedError(f"{type(self).__name__} has no forward method; define forward(self, x) in the class")
 
-    def __call__(self, *inputs: object, **named: object) -> Any:
-        """Call `forward`."""
-        return self.forward(*inputs, **named)
-
     # Children, parameters and buffers.
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
@@ -161,42 +161,56 @@ class Module:
         """Iterate over the direct children, each once."""
         return (child for _, child in self.named_children())
 
-    def named_modules(self) -> Iterator[tuple[str, "Module"]]:
-        """Iterate over (name, module) of this module, named "", and all modules below it, each once."""
-        return walk_modules("", self, set())
+    def named_modules(
+        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
+        """Iterate over (name, module) of this module, named `prefix`, and all modules below it, each once.
+
+        With `remove_duplicate=False`, a module appears once for each of its names.
+        """
+        return walk_modules(prefix, self, (set() if memo is None else memo) if remove_duplicate else None)
 
     def modules(self) -> Iterator["Module"]:
         """Iterate over this module and all modules below it, each once."""
         return (module for _, module in self.named_modules())
 
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """Iterate over (name, parameter) of this module and all modules below it.
 
         A shared parameter appears once, by its first name. The order is that of the attributes: for each module, first its
-        own parameters, then those of its children.
+        own parameters, then those of its children. `prefix` is put in front of the names. With `recurse=False`, only the
+        module's own are returned, and with `remove_duplicate=False`, a shared one once for each of its names.
         """
-        return self._named_tensors(Parameter)
+        return self._named_tensors(Parameter, prefix=prefix, recurse=recurse, unique=remove_duplicate)
 
-    def parameters(self) -> Iterator[Parameter]:
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Iterate over all parameters of this module and the modules below it, in the order of `named_parameters`."""
-        return (p for _, p in self.named_parameters())
+        return (p for _, p in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Iterate over (name, buffer) of this module and all modules below it; a shared buffer appears once."""
-        return self._named_tensors(Buffer)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Buffer]]:
+        """Iterate over (name, buffer) of this module and all modules below it. Options are those of `named_parameters`."""
+        return self._named_tensors(Buffer, prefix=prefix, recurse=recurse, unique=remove_duplicate)
 
-    def buffers(self) -> Iterator[Buffer]:
+    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
         """Iterate over all buffers of this module and the modules below it, in the order of `named_buffers`."""
-        return (x for _, x in self.named_buffers())
+        return (x for _, x in self.named_buffers(recurse=recurse))
 
-    def _named_tensors(self, *kinds: type[H]) -> Iterator[tuple[str, H]]:
+    def _named_tensors(
+        self, *kinds: type[H], prefix: str = "", recurse: bool = True, unique: bool = True
+    ) -> Iterator[tuple[str, H]]:
         """Iterate over (name, tensor) of the given types; for each module, tensors of the first type come first."""
-        return unique_values(
-            (join_names(prefix, name), x)
-            for prefix, module in self.named_modules()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=unique) if recurse else [(prefix, self)]
+        named = (
+            (join_names(path, name), x)
+            for path, module in modules
             for kind in kinds
             for name, x in named_members(module, kind)
         )
+        return unique_values(named) if unique else named
 
     # Operations on the whole module.
 
@@ -233,10 +247,10 @@ class Module:
             p.requires_grad = flag
         return self
 
-    def zero_grad(self) -> None:
-        """Set `grad` of all parameters to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set `grad` of all parameters to None, or to zeros."""
         for p in self.parameters():
-            p.grad = None
+            p.grad = None if set_to_none or p.grad is None else p.grad.detach() * 0
 
     def to(self, *target: DType | str, dtype: DTypeLike = None, backend: str | None = None) -> "Module":
         """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
@@ -278,13 +292,24 @@ class Module:
 
     # State.
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(
+        self, *, destination: dict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Tensor]:
         """Return all parameters and buffers by name. They share the module's memory, so later steps change them.
 
-        A shared tensor appears once. The order is PyTorch's: for each module first its parameters, then its buffers, then
-        those of its children.
+        A shared tensor appears once, and buffers that are not persistent do not appear. The order is PyTorch's: for each
+        module first its parameters, then its buffers, then those of its children. `prefix` is put in front of the names.
+        With `keep_vars`, the tensors are the parameters and buffers themselves. A dict `destination` is filled and returned.
         """
-        return {name: x.detach() for name, x in self._named_tensors(*STATE_TYPES)}
+        state = {prefix + name: x if keep_vars else x.detach() for name, x in self._named_state()}
+        if destination is None:
+            return state
+        destination.update(state)
+        return destination
+
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """Iterate over (name, tensor) of the state."""
+        return ((name, x) for name, x in self._named_tensors(*STATE_TYPES) if getattr(x, "persistent", True))
 
     def load_state_dict(self, state: Mapping[str, npt.ArrayLike], strict: bool = True) -> LoadResult:
         """Copy values into the parameters and buffers of the same names.
@@ -317,7 +342,7 @@ class Module:
         >>> bool((a.weight == b.weight).all())
         True
         """
-        tensors = dict(self._named_tensors(*STATE_TYPES))
+        tensors = dict(self._named_state())
         missing_keys = [name for name in tensors if name not in state]
         unexpected_keys = [name for name in state if name not in tensors]
         values = {name: np.asarray(state[name]) for name in tensors if name in state}
@@ -378,6 +403,9 @@ class Module:
         return f"{type(self).__name__}({content})"
 
 
+Module.kinds = {"Buffer": Buffer, "Parameter": Parameter, "Module": Module}
+
+
 def named_members(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
     """Iterate over (name, value) of attributes of a type, also inside lists, tuples and dicts: `layers.0`, `heads.left`."""
 
@@ -392,10 +420,11 @@ def named_members(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
         yield from search(name, value)
 
 
-def walk_modules(name: str, module: Module, seen: set[int]) -> Iterator[tuple[str, Module]]:
+def walk_modules(name: str, module: Module, seen: set[int] | None) -> Iterator[tuple[str, Module]]:
     """Iterate over (name, module) of a module and all modules below it, except those in `seen`."""
-    if id(module) not in seen:
-        seen.add(id(module))
+    if seen is None or id(module) not in seen:
+        if seen is not None:
+            seen.add(id(module))
         yield name, module
         for child_name, child in named_members(module, Module):
             yield from walk_modules(join_names(name, child_name), child, seen)

@@ -13,20 +13,24 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, ShapeError
-from ..tensors.random import generator
+from ..tensors.random import generator as default_generator
 from ..tensors.tensor import Tensor
 
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
+    "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
     "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -45,7 +49,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Parameters
     ----------
     nonlinearity : str
-        "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"; "conv1d" and "conv2d" are linear.
+        "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"; "conv1d" to "conv_transpose3d" are linear.
     param : float, optional
         The slope of "leaky_relu". Default: 0.01.
 
@@ -60,15 +64,16 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     (2.0000000000000004, True)
     """
     slope = 0.01 if param is None else param
-    gains = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
+    convolutions = [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
+    gains = dict.fromkeys(("linear", "sigmoid", *convolutions), 1.0)
     gains |= {"tanh": 5 / 3, "relu": math.sqrt(2), "leaky_relu": math.sqrt(2 / (1 + slope**2)), "selu": 3 / 4}
     if nonlinearity not in gains:
         raise ValueError(f"calculate_gain: got nonlinearity={nonlinearity!r}, expected one of {', '.join(gains)}")
     return gains[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Fill with uniformly distributed random numbers between a and b.
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fill with uniformly distributed random numbers between a and b, from a generator, or from that of `mf.manual_seed`.
 
     Raises
     ------
@@ -84,10 +89,10 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """
     if not a <= b:
         raise ValueError(f"uniform_: got a={a} and b={b}, expected a <= b")
-    return fill_random(tensor, lambda shape: generator().uniform(a, b, shape))
+    return fill_random(tensor, lambda rng, shape: rng.uniform(a, b, shape), generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with normally distributed random numbers.
 
     Raises
@@ -103,10 +108,12 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """
     if not std >= 0:
         raise ValueError(f"normal_: got std={std}, expected at least 0")
-    return fill_random(tensor, lambda shape: generator().normal(mean, std, shape))
+    return fill_random(tensor, lambda rng, shape: rng.normal(mean, std, shape), generator)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Generator | None = None
+) -> Tensor:
     """Fill with normally distributed random numbers, restricted to the range from a to b.
 
     Raises
@@ -135,13 +142,13 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
             f"a={a} and b={b}, expected at least {MIN_PROBABILITY}; write a and b closer to the mean, or use uniform_"
         )
 
-    def draw(shape: tuple[int, ...]) -> Array:
-        values = generator().normal(mean, std, shape)
+    def draw(rng: Generator, shape: tuple[int, ...]) -> Array:
+        values = rng.normal(mean, std, shape)
         while (outside := (values < a) | (values > b)).any():
-            values[outside] = generator().normal(mean, std, int(outside.sum()))
+            values[outside] = rng.normal(mean, std, int(outside.sum()))
         return values
 
-    return fill_random(tensor, draw)
+    return fill_random(tensor, draw, generator)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -182,7 +189,78 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with the identity: ones on the diagonal, and zeros elsewhere.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.init.eye_(mf.zeros(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
+    require_tensor(tensor)
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye_: got shape {tensor.shape}, expected a matrix; use dirac_ for the weight of a convolution")
+    return store(tensor, np.eye(tensor.shape[0], tensor.shape[1]))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight (out, in, ...) of a convolution so that it copies its input channels; further outputs are zeros.
+
+    With `groups`, the outputs of each group of a grouped convolution copy the inputs of the group.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.init.dirac_(mf.zeros(2, 1, 3), groups=2)
+    tensor([[[0., 1., 0.]],
+    <BLANKLINE>
+            [[0., 1., 0.]]])
+    """
+    require_tensor(tensor)
+    shape = tensor.shape
+    if len(shape) not in (3, 4, 5) or shape[0] % groups:
+        raise ShapeError(
+            f"dirac_: got shape {shape} and groups={groups}, expected 3 to 5 dims, and groups that divide {shape[:1]}"
+        )
+    values, size = np.zeros(shape), shape[0] // groups
+    middle = tuple(n // 2 for n in shape[2:])
+    for k in range(groups):
+        for channel in range(min(size, shape[1])):
+            values[(k * size + channel, channel, *middle)] = 1
+    return store(tensor, values)
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Fill a matrix with normally distributed random numbers, and set a part `sparsity` of each column to 0 [1]_.
+
+    References
+    ----------
+    .. [1] J. Martens, Deep learning via Hessian-free optimization, 2010
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> w = mf.nn.init.sparse_(mf.zeros(10, 3), sparsity=0.2)
+    >>> (w == 0).sum(0).tolist()
+    [2, 2, 2]
+    """
+    require_tensor(tensor)
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse_: got shape {tensor.shape}, expected a matrix")
+
+    def draw(rng: Generator, shape: tuple[int, ...]) -> Array:
+        values = rng.normal(0, std, shape)
+        zeros = math.ceil(sparsity * shape[0])
+        for column in values.T:
+            column[rng.permutation(shape[0])[:zeros]] = 0
+        return values
+
+    return fill_random(tensor, draw, generator)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill uniformly within +-gain * sqrt(6 / (fan_in + fan_out)), which keeps the variance in forward and backward [1]_.
 
     Raises
@@ -202,10 +280,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     True
     """
     bound = gain * math.sqrt(6 / sum(fan_in_and_out("xavier_uniform_", tensor)))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill normally with standard deviation gain * sqrt(2 / (fan_in + fan_out)), see `xavier_uniform_`.
 
     Raises
@@ -219,10 +297,16 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     >>> mf.nn.init.xavier_normal_(mf.zeros(4, 2)).shape
     (4, 2)
     """
-    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fan_in_and_out("xavier_normal_", tensor))))
+    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fan_in_and_out("xavier_normal_", tensor))), generator)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: Mode = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill uniformly within +-gain * sqrt(3 / fan), which keeps the variance through layers with an activation [1]_.
 
     Parameters
@@ -254,10 +338,16 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlin
     True
     """
     bound = math.sqrt(3) * kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: Mode = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """Fill normally with standard deviation gain / sqrt(fan); parameters and errors are those of `kaiming_uniform_`.
 
     Examples
@@ -266,10 +356,10 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonline
     >>> mf.nn.init.kaiming_normal_(mf.zeros(5, 6), nonlinearity="relu").shape
     (5, 6)
     """
-    return normal_(tensor, 0, kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0, kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill with a random matrix of orthogonal rows of length `gain`, or columns if there are more rows than columns [1]_.
 
     The dims after the first are treated as one dim. Among all such matrices, the choice is uniform.
@@ -293,16 +383,22 @@ def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
     """
     fan_in_and_out("orthogonal_", tensor)
 
-    def draw(shape: tuple[int, ...]) -> Array:
+    def draw(rng: Generator, shape: tuple[int, ...]) -> Array:
         rows, columns = shape[0], math.prod(shape[1:])
-        q, r = np.linalg.qr(generator().standard_normal((max(rows, columns), min(rows, columns))))
+        q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
         q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)  # without this, the signs would depend on the algorithm of qr
         return gain * (q.T if rows < columns else q).reshape(shape)
 
-    return fill_random(tensor, draw)
+    return fill_random(tensor, draw, generator)
 
 
-def fill_random(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Tensor:
+def store(tensor: Tensor, values: Array) -> Tensor:
+    """Copy an array into a tensor, without recording."""
+    with no_grad():
+        return tensor.copy_(np.asarray(values, tensor.dtype.numpy))
+
+
+def fill_random(tensor: Tensor, draw: Callable[[Generator, tuple[int, ...]], Array], generator: Generator | None) -> Tensor:
     """Store the array that `draw` returns for the tensor's shape; a fused function draws again in each call."""
     require_tensor(tensor)
     shape, dtype = tensor.shape, tensor.dtype
@@ -310,7 +406,7 @@ def fill_random(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Ten
         raise DTypeError(f"init: got a tensor of dtype {dtype}, expected floats for random numbers; write x.to(mf.float32)")
 
     def draw_converted() -> np.ndarray:
-        return np.asarray(draw(shape), dtype.numpy)
+        return np.asarray(draw(default_generator() if generator is None else generator, shape), dtype.numpy)
 
     tracer = active_tracer()
     with no_grad():

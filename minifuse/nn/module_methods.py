@@ -99,7 +99,7 @@ class BackwardHooks:
         return view
 
     def outputs(self, y: Any) -> Any:
-        """Return views of the outputs, whose gradients start the hooks. A module may return an input, so views are needed."""
+        """Return views of the outputs, whose gradients start the hooks. The outputs themselves may be inputs."""
         if isinstance(y, tuple | list):
             self.grad_outputs = [None] * len(y)
             return type(y)([self._starting(k, part) for k, part in enumerate(y)])

@@ -148,3 +148,31 @@ def test_invalid_arguments_are_errors(run, error, words):
 
 def test_the_list_of_names():
     assert set(init.__all__) == {name for name in vars(init) if name.endswith("_") and name[0] != "_"} | {"calculate_gain"}
+
+
+def test_eye_and_dirac_copy_inputs():
+    assert init.eye_(mf.ones(3, 2)).tolist() == [[1, 0], [0, 1], [0, 0]]
+    x = mf.randn(2, 4, 5)
+    y = nn.functional.conv1d(x, init.dirac_(mf.ones(6, 4, 3)), padding=1)
+    near = np.testing.assert_allclose
+    near(y[:, :4].numpy(), x.numpy(), rtol=1e-6)
+    assert not y[:, 4:].numpy().any()
+    grouped = init.dirac_(mf.ones(4, 2, 1), groups=2).numpy()[..., 0]
+    assert grouped.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
+    with pytest.raises(ShapeError, match="eye_: got shape"):
+        init.eye_(mf.ones(2))
+    with pytest.raises(ShapeError, match="groups=3"):
+        init.dirac_(mf.ones(4, 2, 1), groups=3)
+
+
+def test_sparse_sets_a_part_of_each_column_to_zero():
+    w = init.sparse_(mf.zeros(50, 20), 0.3, std=0.5).numpy()
+    assert (w == 0).sum(0).tolist() == [15] * 20
+    assert 0.4 < w[w != 0].std() < 0.6
+
+
+def test_a_generator_can_be_passed():
+    draws = [init.normal_(mf.zeros(3), generator=np.random.default_rng(7)).tolist() for _ in range(2)]
+    assert draws[0] == draws[1]
+    init.kaiming_uniform_(mf.zeros(3, 4), generator=np.random.default_rng(0))
+    assert init.calculate_gain("conv_transpose2d") == 1

@@ -24,12 +24,16 @@ MODULES = (  # of this package; each lists its names in `__all__`
     "transformer",
 )
 
+SUBMODULES = ("utils",)
+
 
 def find(name: str, owner: str, present: dict[str, Any]) -> Any:
     """Return a class or function of MODULES, or the twin in place of a function, `F.relu_`. Else raise AttributeError.
 
     `present` has the names that the owner, a module, has already.
     """
+    if name in SUBMODULES and owner == "mf.nn":
+        return import_module(f"minifuse.nn.{name}")
     if not name.startswith("_"):
         for module in (import_module(f"minifuse.nn.{m}") for m in MODULES):
             if name in module.__all__:

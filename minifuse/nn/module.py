@@ -385,6 +385,8 @@ class Module(ModuleMethods):
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
+        if (compute := self.computed.get(name)) is not None:  # a weight that is computed from others
+            return compute(self)
         if hasattr(type(self), name):  # a property that raised AttributeError: raise its own message
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name}{suggestion(name, dir(self))}")

@@ -4,8 +4,9 @@ Registration is assignment: `module.register_buffer("mean", x)` is `module.mean 
 hooks costs one look at its class more.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..backends.registry import get_backend
@@ -142,6 +143,7 @@ class ModuleMethods:
     """Registration, look-up by name, casts and hooks of modules."""
 
     _hooks: Hooks | None = None
+    computed: Mapping[str, Callable[[Any], Tensor]] = MappingProxyType({})  # attributes that are functions of the module
     kinds: dict[str, Any]  # Buffer, Parameter and Module by name, which are defined above this file
 
     def __call__(self, *inputs: object, **named: object) -> Any:

@@ -8,8 +8,10 @@ Parameters such as a slope are passed to the kernel at launch, so a new value ne
 """
 
 import math
+import warnings
 from typing import Literal
 
+from ..core.dtypes import DType
 from ..core.errors import DTypeError
 from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
 from ..core.operators import gelu as exact_gelu
@@ -116,7 +118,7 @@ def _silu(x: Array) -> Array:
     return require_floats("silu", x) * sigmoid(minimum(x, SIGMOID_SATURATION))
 
 
-def softplus(x: A, beta: float = 1.0) -> A:
+def softplus(x: A, beta: float = 1.0, threshold: float | None = None) -> A:
     """Return log(1 + exp(beta * x)) / beta: a smooth relu, closer to relu for larger beta.
 
     Parameters
@@ -124,6 +126,8 @@ def softplus(x: A, beta: float = 1.0) -> A:
     x : Tensor of floats
     beta : float
         Greater than 0.
+    threshold : float, optional
+        Return x where beta * x is larger than this. PyTorch's default is 20, where the results differ by 2e-9.
 
     Returns
     -------
@@ -132,8 +136,7 @@ def softplus(x: A, beta: float = 1.0) -> A:
 
     Notes
     -----
-    Computed as relu(z) + log1p(exp(-|z|)) with z = beta * x, so it does not overflow. PyTorch's `threshold`, above which
-    softplus returns x, is not needed.
+    Computed as relu(z) + log1p(exp(-|z|)) with z = beta * x, so it does not overflow without a threshold, either.
 
     Examples
     --------
@@ -141,7 +144,8 @@ def softplus(x: A, beta: float = 1.0) -> A:
     >>> mf.nn.softplus(mf.tensor([-1000.0, 0.0, 1000.0]))
     tensor([   0.    ,    0.6931, 1000.    ])
     """
-    return apply(_softplus, x, beta)
+    y = apply(_softplus, x, beta)
+    return y if threshold is None else where(x * beta > threshold, x, y)
 
 
 def _softplus(x: Array, beta: Array) -> Array:
@@ -189,14 +193,16 @@ def _elu(x: A, alpha: Array | float) -> A:
     return y
 
 
-def softmax(x: A, dim: int) -> A:
+def softmax(x: A, dim: int | None = None, dtype: DType | str | None = None) -> A:
     """Return exp(x) / sum(exp(x)) along a dim: positive numbers that sum to 1. No intermediate result overflows.
 
     Parameters
     ----------
     x : Tensor of floats
     dim : int
-        The dim along which the result sums to 1.
+        The dim along which the result sums to 1. Without it, PyTorch's choice is made, with a warning.
+    dtype : optional
+        A float dtype to convert x to.
 
     Returns
     -------
@@ -211,17 +217,20 @@ def softmax(x: A, dim: int) -> A:
             [1. , 0. ]])
     """
     require_tensor("softmax", x)
-    return x.softmax(dim)
+    x = x if dtype is None else x.to(dtype)
+    return x.softmax(implicit_dim("softmax", x) if dim is None else dim)
 
 
-def log_softmax(x: A, dim: int) -> A:
+def log_softmax(x: A, dim: int | None = None, dtype: DType | str | None = None) -> A:
     """Return the logarithm of softmax, also where softmax itself would round to 0.
 
     Parameters
     ----------
     x : Tensor of floats
     dim : int
-        The dim along which the probabilities sum to 1.
+        The dim along which the probabilities sum to 1. Without it, PyTorch's choice is made, with a warning.
+    dtype : optional
+        A float dtype to convert x to.
 
     Returns
     -------
@@ -235,7 +244,15 @@ def log_softmax(x: A, dim: int) -> A:
     tensor([    0., -1000.])
     """
     require_tensor("log_softmax", x)
-    return x.log_softmax(dim)
+    x = x if dtype is None else x.to(dtype)
+    return x.log_softmax(implicit_dim("log_softmax", x) if dim is None else dim)
+
+
+def implicit_dim(name: str, x: Array) -> int:
+    """Return the dim that PyTorch chooses if none is given, with a warning."""
+    dim = 0 if x.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{name}: got no dim and chose {dim}; write dim={dim}", stacklevel=4)
+    return dim
 
 
 class ReLU(Module):
@@ -301,12 +318,12 @@ class Softplus(FunctionLayer):
 
     options = ("beta",)
 
-    def __init__(self, beta: float = 1.0) -> None:
-        self.beta = beta
+    def __init__(self, beta: float = 1.0, threshold: float | None = None) -> None:
+        self.beta, self.threshold = beta, threshold
 
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
-        return softplus(x, self.beta)
+        return softplus(x, self.beta, self.threshold)
 
 
 class ELU(FunctionLayer):
@@ -327,7 +344,7 @@ class Softmax(FunctionLayer):
 
     options = ("dim",)
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
     def forward(self, x: A) -> A:

@@ -1,5 +1,8 @@
 """Embedding: look up a row of a table for each index, as a function and as a module. A lookup is one op, which fuses."""
 
+from importlib import import_module
+from typing import Any, Self
+
 from ..core.dtypes import float32
 from ..core.errors import IndexingError, ShapeError
 from ..core.operators import detach, eq, where
@@ -13,7 +16,9 @@ from .layers import apply
 from .module import Module, Parameter
 
 
-def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
+def embedding(
+    index: Array, weight: A, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0
+) -> A:
     """Look up the row of a table for each element of an index.
 
     Parameters
@@ -24,6 +29,8 @@ def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
         The table.
     padding_idx : int, optional
         Number of a row that receives no gradient. A negative number counts from the end.
+    max_norm, norm_type : float
+        Rows that are looked up are scaled in place so that their norm is at most `max_norm`.
 
     Returns
     -------
@@ -69,6 +76,8 @@ def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
         )
     require_integer_index("embedding", index)
     require_in_range("embedding", index, weight.shape[0], 0)
+    if max_norm is not None:
+        import_module(f"{__package__}.embedding_bag").limit_rows(weight, index, max_norm, norm_type)
     if padding_idx is None:
         return apply(Gather(0), weight, index)
     padding_row = normalize_padding_idx(padding_idx, weight.shape[0])
@@ -99,6 +108,8 @@ class Embedding(Module):
         Number of rows, and elements of each row.
     padding_idx : int, optional
         Number of a row that is initialized to zeros and receives no gradient. A negative number counts from the end.
+    max_norm, norm_type : float
+        Rows that are looked up are scaled in place so that their norm is at most `max_norm`.
     dtype, backend
         Dtype and backend of the table. Default: float32 on the default backend.
 
@@ -132,6 +143,8 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
         dtype: DTypeLike = None,
         backend: str | None = None,
     ) -> None:
@@ -140,6 +153,7 @@ class Embedding(Module):
                 f"Embedding: got num_embeddings={num_embeddings} and embedding_dim={embedding_dim}, expected at least 1 each"
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.padding_idx = None if padding_idx is None else normalize_padding_idx(padding_idx, num_embeddings)
         table = generator().standard_normal((num_embeddings, embedding_dim))
         if self.padding_idx is not None:
@@ -148,7 +162,15 @@ class Embedding(Module):
 
     def forward(self, index: Array) -> Tensor:
         """Map an index (...) to (..., embedding_dim)."""
-        return embedding(index, self.weight, self.padding_idx)
+        return embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
+        """Return a layer with a given table (V, D), which is not trained if `freeze`."""
+        rows, columns = embeddings.shape
+        layer = cls(rows, columns, **options)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
 
     def extra_repr(self) -> str:
         """Return the sizes."""

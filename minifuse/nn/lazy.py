@@ -7,8 +7,11 @@ from ..functions import in_place_function, missing_error
 
 MODULES = (  # of this package; each lists its names in `__all__`
     "adaptive_pooling",
+    "class_losses",
     "conv_nd",
+    "ctc",
     "distances",
+    "embedding_bag",
     "feature_dropout",
     "lazy_layers",
     "more_activations",

@@ -1,9 +1,10 @@
 """Classification losses: cross-entropy over classes, and binary cross-entropy. Each is one composite op.
 
-Options have PyTorch's names and are keyword-only. Class weights are not supported. Regression losses are in `regression`.
+Options have PyTorch's names and are keyword-only, except `weight`. Regression losses are in `regression`.
 """
 
 import math
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ DEFAULT_IGNORE_INDEX = -100  # as in PyTorch
 def cross_entropy(
     logits: A,
     targets: Array,
+    weight: Array | None = None,
     *,
     ignore_index: int = DEFAULT_IGNORE_INDEX,
     reduction: Reduction = "mean",
@@ -37,7 +39,9 @@ def cross_entropy(
     logits : Tensor of floats (N, C) or (N, C, ...)
         The scores of C classes before softmax, for N examples or for each position in them.
     targets : Tensor of int64 or int32 (N,) or (N, ...)
-        The index of the target class.
+        The index of the target class; or floats of the shape of the logits, the probability of each class.
+    weight : Tensor of floats (C,), optional
+        A factor for each class. The mean is divided by the sum of the factors of the target classes.
     ignore_index : int
         Examples with this target are ignored: their loss and gradient are 0, and the mean does not count them.
     reduction : {"mean", "sum", "none"}
@@ -89,13 +93,22 @@ def cross_entropy(
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: got label_smoothing={label_smoothing}, expected 0 to 1")
+    if weight is not None or is_general(logits, targets):
+        compute = general_loss()
+        general: A = compute("cross_entropy", logits, targets, weight, ignore_index, reduction, label_smoothing, False)
+        return general
     smoothing = (label_smoothing,) if label_smoothing else ()
     loss = apply(BoundFunction(_cross_entropy, (reduction,)), logits, targets, ignore_index, *smoothing)
     return check_targets("cross_entropy", loss, targets, logits.shape[1], ignore_index)
 
 
 def nll_loss(
-    log_probabilities: A, targets: Array, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean"
+    log_probabilities: A,
+    targets: Array,
+    weight: Array | None = None,
+    *,
+    ignore_index: int = DEFAULT_IGNORE_INDEX,
+    reduction: Reduction = "mean",
 ) -> A:
     """Compute the negative log-likelihood of the target classes, given log-probabilities (see `log_softmax`).
 
@@ -108,8 +121,23 @@ def nll_loss(
     >>> mf.nn.nll_loss(x, mf.tensor([0, 1]), reduction="none").exp()
     tensor([2.    , 1.3333])
     """
+    if weight is not None or (is_general(log_probabilities, targets) and targets.dtype.is_integer):
+        general: A = general_loss()("nll_loss", log_probabilities, targets, weight, ignore_index, reduction, 0.0, True)
+        return general
     loss = apply(BoundFunction(_nll_loss, (reduction,)), log_probabilities, targets, ignore_index)
     return check_targets("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
+
+
+def is_general(logits: Any, targets: Any) -> bool:
+    """Return whether the targets are probabilities, or there is one example without a batch: see `class_losses`."""
+    if not isinstance(logits, Array) or not isinstance(targets, Array):
+        return False
+    return (len(logits.shape) == 1 and targets.shape == ()) or (targets.shape == logits.shape and targets.dtype.is_float)
+
+
+def general_loss() -> Any:
+    """Import the loss with class weights and probabilities, which is seldom used."""
+    return import_module(f"{__package__}.class_losses").class_loss
 
 
 def check_targets(name: str, loss: A, targets: Array, class_count: int, ignore_index: int) -> A:
@@ -184,7 +212,12 @@ def check_class_shapes(name: str, x: Array, targets: Array) -> None:
 
 
 def binary_cross_entropy_with_logits(
-    logits: A, targets: Array, *, reduction: Reduction = "mean", pos_weight: Array | None = None
+    logits: A,
+    targets: Array,
+    weight: Array | None = None,
+    *,
+    reduction: Reduction = "mean",
+    pos_weight: Array | None = None,
 ) -> A:
     """Compute the binary cross-entropy of sigmoid(logits), elementwise.
 
@@ -194,6 +227,8 @@ def binary_cross_entropy_with_logits(
         The scores before sigmoid.
     targets : Tensor of floats, of the same shape
         The probability of the positive class: usually 1 or 0.
+    weight : Tensor, optional
+        A factor for each loss. It broadcasts to the shape of the logits.
     reduction : {"mean", "sum", "none"}
         Return the mean of all elements, their sum, or one loss per element.
     pos_weight : Tensor, optional
@@ -224,9 +259,13 @@ def binary_cross_entropy_with_logits(
     >>> mf.nn.binary_cross_entropy_with_logits(x, t, reduction="none")
     tensor([  0.6931,   0.    , 200.    ])
     """
+    if weight is not None:
+        require_tensor("binary_cross_entropy_with_logits: weight", weight)
+        each = binary_cross_entropy_with_logits(logits, targets, reduction="none", pos_weight=pos_weight)
+        return reduce_loss(each * weight, reduction)
     weights = () if pos_weight is None else (pos_weight,)
-    for weight in weights:
-        require_tensor("binary_cross_entropy_with_logits: pos_weight", weight)
+    for factor in weights:
+        require_tensor("binary_cross_entropy_with_logits: pos_weight", factor)
     return apply(BoundFunction(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
 
 
@@ -255,8 +294,14 @@ class CrossEntropyLoss(Module):
     """`cross_entropy` as a module."""
 
     def __init__(
-        self, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean", label_smoothing: float = 0.0
+        self,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int = DEFAULT_IGNORE_INDEX,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
     ) -> None:
+        self.weight = None if weight is None else Buffer(weight)
         self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
 
     def forward(self, logits: A, targets: Array) -> A:
@@ -264,6 +309,7 @@ class CrossEntropyLoss(Module):
         return cross_entropy(
             logits,
             targets,
+            self.weight,
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
@@ -273,21 +319,33 @@ class CrossEntropyLoss(Module):
 class NLLLoss(Module):
     """`nll_loss` as a module."""
 
-    def __init__(self, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean") -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int = DEFAULT_IGNORE_INDEX,
+        reduction: Reduction = "mean",
+    ) -> None:
+        self.weight = None if weight is None else Buffer(weight)
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, log_probabilities: A, targets: Array) -> A:
         """Return the loss of log-probabilities (N, C, ...) and class indices (N, ...)."""
-        return nll_loss(log_probabilities, targets, ignore_index=self.ignore_index, reduction=self.reduction)
+        return nll_loss(log_probabilities, targets, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(Module):
     """`binary_cross_entropy_with_logits` as a module."""
 
-    def __init__(self, *, reduction: Reduction = "mean", pos_weight: Tensor | None = None) -> None:
+    def __init__(
+        self, weight: Tensor | None = None, *, reduction: Reduction = "mean", pos_weight: Tensor | None = None
+    ) -> None:
         self.reduction = reduction
+        self.weight = None if weight is None else Buffer(weight)
         self.pos_weight = None if pos_weight is None else Buffer(pos_weight)
 
     def forward(self, logits: A, targets: Array) -> A:
         """Return the loss of logits and targets of one shape."""
-        return binary_cross_entropy_with_logits(logits, targets, reduction=self.reduction, pos_weight=self.pos_weight)
+        return binary_cross_entropy_with_logits(
+            logits, targets, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )

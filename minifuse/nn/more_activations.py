@@ -3,7 +3,6 @@
 Derivatives at the ends of pieces are those of PyTorch.
 """
 
-import warnings
 from typing import Any
 
 from ..core.dtypes import DType, float32
@@ -14,7 +13,7 @@ from ..functions.neural import hardshrink, prelu
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, full
-from .activations import _elu, log_one_plus_exp
+from .activations import _elu, implicit_dim, log_one_plus_exp
 from .dropout import draw_coefficients, random_uniform
 from .function_layers import layer, layer_class
 from .layers import apply
@@ -128,13 +127,6 @@ def softmax2d(x: A) -> A:
     if x.ndim not in (3, 4):
         raise ShapeError(f"Softmax2d: got shape {x.shape}, expected (N, C, H, W) or (C, H, W); use softmax(x, dim)")
     return x.softmax(-3)
-
-
-def implicit_dim(name: str, x: Array) -> int:
-    """Return the dim that PyTorch chooses if none is given, with a warning."""
-    dim = 0 if x.ndim in (0, 1, 3) else 1
-    warnings.warn(f"{name}: got no dim and chose {dim}; write dim={dim}", stacklevel=4)
-    return dim
 
 
 @layer("RReLU", inplace=True, is_op=False)

@@ -67,7 +67,7 @@ def _l1_loss(x: Array, y: Array, reduction: Reduction) -> Array:
     return reduce_loss(abs(x - y), reduction)
 
 
-def huber_loss(x: A, y: Array, *, reduction: Reduction = "mean", delta: float = 1.0) -> A:
+def huber_loss(x: A, y: Array, reduction: Reduction = "mean", delta: float = 1.0) -> A:
     """Compute the Huber loss: d**2 / 2 if d = |x - y| is less than delta, else delta * (d - delta / 2).
 
     Parameters, results and errors are those of `mse_loss`, and also:
@@ -159,7 +159,7 @@ class L1Loss(MSELoss):
 class HuberLoss(Module):
     """`huber_loss` as a module."""
 
-    def __init__(self, *, reduction: Reduction = "mean", delta: float = 1.0) -> None:
+    def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
         self.reduction, self.delta = reduction, delta
 
     def forward(self, x: A, y: Array) -> A:

@@ -42,4 +42,28 @@ triplet_margin_loss: F.triplet_margin_loss(x, y, p, p=1, swap=True) = np.maximum
 np.minimum(np.abs(x - p + 1e-6).sum(1), np.abs(y - p + 1e-6).sum(1))).mean()
 triplet_margin_with_distance_loss: nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a * b).sum(1))(x, \
 y, p) = np.maximum(0, 1 + (x * y).sum(1) - (x * p).sum(1)).mean()
+cross_entropy: F.cross_entropy(x, i, v * v) = -((x - np.log(np.exp(x).sum(1, keepdims=True)))[range(3), i] * v[i] ** 2)\
+.sum() / (v[i] ** 2).sum()
+cross_entropy: F.cross_entropy(x, i, v * v, label_smoothing=0.2, reduction="sum") = -((x - np.log(np.exp(x).sum(1, \
+keepdims=True))) * v * v * (0.05 + 0.8 * np.eye(4)[i])).sum()
+cross_entropy: F.cross_entropy(x, p, reduction="none") = -((x - np.log(np.exp(x).sum(1, keepdims=True))) * p).sum(1)
+cross_entropy: F.cross_entropy(x, p, v, label_smoothing=0.4) = -((x - np.log(np.exp(x).sum(1, keepdims=True))) * v * \
+(0.1 + \
+0.6 * p)).sum() / 3
+cross_entropy: F.cross_entropy(v, i[0]) = np.log(np.exp(v).sum()) - v[2]
+nll_loss: F.nll_loss(x, i, v * v, ignore_index=0) = -(x[[0, 2], [2, 3]] * v[[2, 3]] ** 2).sum() / (v[[2, 3]] ** 2).sum()
+binary_cross_entropy_with_logits: F.binary_cross_entropy_with_logits(x, p, v) = (v * (np.log1p(np.exp(x)) - p * x)).mean()
+linear_cross_entropy: F.linear_cross_entropy(x, s[:, :1] * v, i * 0, linear_bias=v[:3]) = np.log(np.exp(x @ (s[:, :1] \
+* v).T \
++ v[:3]).sum(1)).mean() - (x @ (s[0, 0] * v) + v[0]).mean()
+softplus: F.softplus(x, 2, 0.5) = ~np.where(2 * x > 0.5, x, np.log1p(np.exp(2 * x)) / 2)
+embedding_bag: F.embedding_bag(a % 3, x) = x[a % 3].mean(1)
+embedding_bag: F.embedding_bag(a % 3, x, mode="max") = x[a % 3].max(1)
+embedding_bag: F.embedding_bag(a % 3, x, mode="sum", per_sample_weights=y) = (x[a % 3] * y[..., None]).sum(1)
+embedding_bag: F.embedding_bag(b[0] % 3, x, i[1:] // 3, mode="sum") = np.stack([x[b[0, :1] % 3].sum(0), x[b[0, 1:] % \
+3].sum(0)])
+embedding_bag: F.embedding_bag(b[0] % 3, x, i[1:] // 3) = np.stack([x[b[0, :1] % 3].mean(0), x[b[0, 1:] % 3].mean(0)])
+embedding_bag: F.embedding_bag(b[0] % 3, x, i[1:] // 3, mode="max") = np.stack([x[b[0, :1] % 3].max(0), x[b[0, 1:] % \
+3].max(0)])
+embedding_bag: F.embedding_bag(a % 3, x, padding_idx=1, mode="sum") = (x[a % 3] * (a % 3 != 1)[..., None]).sum(1)
 """

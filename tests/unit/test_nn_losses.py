@@ -166,7 +166,7 @@ def test_a_traced_target_that_is_no_class_gives_nan():
     ("x", "y", "error", "words"),
     [
         (mf.zeros(4, 5), mf.arange(3), ShapeError, r"got targets of shape \(3,\), expected \(4,\)"),
-        (mf.zeros(4, 5), mf.zeros(4, 5), ShapeError, r"got targets of shape \(4, 5\), expected \(4,\)"),
+        (mf.zeros(4, 5), mf.zeros(5, 4), ShapeError, r"got targets of shape \(5, 4\), expected \(4,\)"),
         (mf.zeros(4, 5, 2), mf.arange(4), ShapeError, r"got targets of shape \(4,\), expected \(4, 2\)"),
         (mf.zeros(4, 5), [0, 1, 2, 3], (DTypeError, ShapeError), "list"),
         (mf.zeros(4), mf.arange(4), ShapeError, r"got logits of shape \(4,\), expected \(N, C\)"),

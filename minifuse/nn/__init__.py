@@ -5,8 +5,9 @@
 
 The names by topic. Each layer without parameters is also available as a function.
 
-    building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
-    layers             Linear, Flatten, Embedding, Dropout
+    building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
+    layers             Linear, Bilinear, Flatten, Unflatten, Identity, Embedding, EmbeddingBag
+    dropout            Dropout, Dropout1d, Dropout2d, Dropout3d, AlphaDropout, FeatureAlphaDropout
     convolutions       Conv1d, Conv2d, Conv3d, ConvTranspose1d, ...; Fold, Unfold, PixelShuffle, ChannelShuffle
     padding            ConstantPad1d, ZeroPad1d, ReflectionPad1d, ReplicationPad1d, CircularPad1d, ..., for 1 to 3 dims
     pooling            MaxPool1d, AvgPool1d, LPPool1d, AdaptiveAvgPool1d, AdaptiveMaxPool1d, MaxUnpool1d, ...,
@@ -16,28 +17,17 @@ The names by topic. Each layer without parameters is also available as a functio
     attention          MultiheadAttention, Transformer, TransformerEncoder, TransformerEncoderLayer, ...
     normalization      BatchNorm1d, InstanceNorm1d, ..., LayerNorm, GroupNorm, RMSNorm, LocalResponseNorm
     lazy               LazyLinear, LazyConv1d, ...: the first input tells the number of features
-    activations        ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid, Tanh, Softmax, LogSoftmax
-    classification     CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
-    regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss
-    other              init (initial values), functional (all functions), summary (a table of a model's layers), utils
-    building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
-    layers             Linear, Bilinear, Flatten, Unflatten, Identity, Embedding, EmbeddingBag
-    dropout            Dropout, Dropout1d, Dropout2d, Dropout3d, AlphaDropout, FeatureAlphaDropout
-    convolutions       Conv1d, Conv2d
-    pooling            MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d, AdaptiveAvgPool1d, AdaptiveAvgPool2d
-    attention          MultiheadAttention
-    normalization      BatchNorm1d, BatchNorm2d, LayerNorm
-    activations        ReLU, ReLU6, LeakyReLU, PReLU, RReLU, ELU, CELU, SELU, GELU, SiLU, Mish, Softplus, Sigmoid, LogSigmoid,
-                       Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign, Threshold, GLU,
-                       Softmax, Softmin, Softmax2d, LogSoftmax
+    activations        ReLU, ReLU6, LeakyReLU, PReLU, RReLU, ELU, CELU, SELU, GELU, SiLU, Mish, Softplus, Sigmoid,
+                       LogSigmoid, Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign, Threshold,
+                       GLU, Softmax, Softmin, Softmax2d, LogSoftmax
     classification     CrossEntropyLoss, NLLLoss, BCELoss, BCEWithLogitsLoss, MultiMarginLoss, MultiLabelMarginLoss,
                        MultiLabelSoftMarginLoss, LinearCrossEntropyLoss, AdaptiveLogSoftmaxWithLoss, CTCLoss
     regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss, GaussianNLLLoss, PoissonNLLLoss, KLDivLoss
     ranking            MarginRankingLoss, HingeEmbeddingLoss, SoftMarginLoss, CosineEmbeddingLoss, TripletMarginLoss,
                        TripletMarginWithDistanceLoss
     distances          CosineSimilarity, PairwiseDistance
-    other              init (initial values), functional (all functions), utils (vectors of parameters, weight and spectral
-                       normalization), summary (a table of a model's layers)
+    other              init (initial values), functional (all functions), utils (gradient clipping, vectors of parameters,
+                       weight and spectral normalization), summary (a table of a model's layers)
 
 This package depends on tensors only, not on data, and only `utils` on optimizers: it has gradient clipping.
 """

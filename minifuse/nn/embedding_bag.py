@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from ..core.dispatch import no_grad
 from ..core.errors import DTypeError, ShapeError
-from ..core.operators import maximum, where
+from ..core.operators import add, maximum, where
 from ..functions.neural import vector_norm
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..ir.gather import Gather, ScatterAdd, require_in_range, require_integer_index
+from ..ir.gather import Gather, Scatter, require_in_range, require_integer_index
 from ..tensors.creation import DTypeLike
 from ..tensors.tensor import Tensor
 from .embedding import Embedding, normalize_padding_idx
@@ -99,7 +99,7 @@ def limit_rows(weight: Array, index: Array, max_norm: float, norm_type: float) -
 
 def _limited(weight: Array, index: Array, max_norm: Array, norm_type: float) -> Array:
     ones = where(index >= 0, 1.0, 0.0).to(weight.dtype)
-    is_used = ScatterAdd(0, weight.shape[0])(ones, index).unsqueeze(1) > 0
+    is_used = Scatter(add, 0, weight.shape[0])(ones, index).unsqueeze(1) > 0
     norm = vector_norm(weight, norm_type, 1, True)
     limited: Array = where(is_used & (norm > max_norm), weight * (max_norm / (norm + 1e-7)), weight)
     return limited
@@ -126,7 +126,7 @@ def bag_slices(
     if mode == "max":
         is_member = (bag == weight.positions(bag_count).unsqueeze(1)) & is_used  # (B, N)
         return reduce_bags(rows.unsqueeze(0), is_member.unsqueeze(-1), 1, mode)
-    scatter = ScatterAdd(0, bag_count)
+    scatter = Scatter(add, 0, bag_count)
     total = scatter(where(is_used.unsqueeze(-1), rows, 0), bag)
     if mode == "sum":
         return total

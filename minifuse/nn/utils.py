@@ -1,13 +1,22 @@
-"""Gradient clipping, and parameters as one vector, with PyTorch's names."""
+"""Utilities for parameters: vectors of all of them, weight and spectral normalization, and clipping of gradients.
+
+`mf.nn.utils` is imported when it is first used. The functions that clip gradients are those of `mf.optim`.
+"""
 
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from ..core.dispatch import no_grad
-from ..core.errors import ShapeError
+from ..core.errors import DTypeError, ShapeError
 from ..functions.joining import cat
 from ..ir.array_methods import Array
 from ..optim.clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from ..tensors.creation import tensor
+from ..tensors.random import generator
 from ..tensors.tensor import Tensor
+from .module import Buffer, Module, Parameter
+
+M = TypeVar("M", bound=Module)
 
 clip_grad_norm = clip_grad_norm_  # PyTorch's old name
 
@@ -18,78 +27,49 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
-    "vector_to_parameters",
-]
-
-
-def parameters_to_vector(parameters: Iterable[Tensor]) -> Array:
-"""Utilities for parameters: vectors of all of them, weight and spectral normalization, and clipping of gradients.
-`mf.nn.utils` is imported when it is first used. The functions that clip gradients are those of `mf.optim`.
-"""
-from importlib import import_module
-from typing import Any, TypeVar
-from ..core.errors import DTypeError, ShapeError
-from ..tensors.creation import tensor
-from ..tensors.random import generator
-from .module import Buffer, Module, Parameter
-M = TypeVar("M", bound=Module)
     "remove_spectral_norm",
     "remove_weight_norm",
     "spectral_norm",
+    "vector_to_parameters",
     "weight_norm",
-def __getattr__(name: str) -> Any:
-    """Return a function of `mf.optim` that clips gradients."""
-    optimizers = import_module("minifuse.optim")
-    if name.startswith(("clip_", "get_total_norm")) and hasattr(optimizers, name):
-        return getattr(optimizers, name)
-    raise AttributeError(f"module 'mf.nn.utils' has no attribute {name!r}; it has {', '.join(__all__)}", name=name)
+]
+
+
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return the elements of all parameters as one vector. Gradients flow through it.
 
     Examples
     --------
     >>> import minifuse as mf
-    >>> mf.nn.utils.parameters_to_vector([mf.tensor([[1.0, 2.0]]), mf.tensor(3.0)])
-    tensor([1., 2., 3.])
+    >>> mf.nn.utils.parameters_to_vector(mf.nn.Linear(3, 2).parameters()).shape
+    (8,)
     """
-    return cat([p.reshape(-1) for p in parameters])
+    vector: Any = cat([p.reshape(-1) for p in parameters], 0)
+    return vector  # type: ignore[no-any-return]
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Store the elements of a vector in parameters, in their order.
-    >>> mf.nn.utils.parameters_to_vector(mf.nn.Linear(3, 2).parameters()).shape
-    (8,)
-    vector: Any = cat([p.reshape(-1) for p in parameters], 0)
-    return vector  # type: ignore[no-any-return]
     """Copy the elements of a vector into parameters, in the order of `parameters_to_vector`.
 
     Examples
     --------
     >>> import minifuse as mf
-    >>> p, q = mf.zeros(2), mf.zeros(())
-    >>> mf.nn.utils.vector_to_parameters(mf.tensor([1.0, 2.0, 3.0]), [p, q])
-    >>> p, q
-    (tensor([1., 2.]), tensor(3.))
-    """
-    params = list(parameters)
-    if vec.shape != (sum(p.size for p in params),):
-        raise ShapeError(f"vector_to_parameters: got shape {vec.shape}, expected one dim of {sum(p.size for p in params)}")
-    start = 0
-    with no_grad():
-        for p in params:
-            p.copy_(vec[start : start + p.size].reshape(p.shape))
-            start += p.size
     >>> layer = mf.nn.Linear(3, 2)
     >>> mf.nn.utils.vector_to_parameters(mf.zeros(8), layer.parameters())
     >>> layer.bias.tolist()
     [0.0, 0.0]
+    """
     if not isinstance(vec, Tensor):
         raise DTypeError(f"vector_to_parameters: got {type(vec).__name__}, expected a tensor")
     targets = [*parameters]
     count = sum(p.size for p in targets)
     if vec.shape != (count,):
         raise ShapeError(f"vector_to_parameters: got shape {vec.shape}, expected ({count},), an element for each of them")
+    start = 0
+    with no_grad():
         for p in targets:
+            p.copy_(vec[start : start + p.size].reshape(p.shape))
+            start += p.size
 
 
 class WeightNorm:
@@ -126,6 +106,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     >>> layer = mf.nn.utils.weight_norm(mf.nn.Linear(3, 2))
     >>> [(name, p.shape) for name, p in layer.named_parameters()]
     [('bias', (2,)), ('weight_g', (2, 1)), ('weight_v', (2, 3))]
+    """
     weight = take_parameter("weight_norm", module, name)
     compute = WeightNorm(name, None if dim == -1 else dim)
     setattr(module, f"{name}_g", Parameter(compute.norm(weight.detach()).clone()))
@@ -192,6 +173,7 @@ def spectral_norm(
     >>> y = layer(mf.ones(1, 3))
     >>> round((layer.weight @ layer.weight_v.reshape(3, 1)).detach().pow(2).sum().item(), 4)
     1.0
+    """
     if n_power_iterations < 1:
         raise ValueError(f"spectral_norm: got n_power_iterations={n_power_iterations}, expected at least 1")
     weight = take_parameter("spectral_norm", module, name).detach()

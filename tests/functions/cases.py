@@ -14,7 +14,8 @@ import numpy as np
 
 PATTERN = re.compile(r"([\w.]+): (.*?) = ([~!@]*)(.*)")
 MODULES = (
-    "elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans", "special", "fft", "linalg", "indexing", "ordering", "neural", "activations", "losses",
+    "elementwise", "methods", "joining", "shaping", "products", "statistics", "creation", "attributes", "scans",
+    "special", "fft", "linalg", "indexing", "ordering", "neural", "activations", "losses",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ The names by topic. Each layer without parameters is also available as a functio
     resampling         Upsample; interpolate, grid_sample, affine_grid
     recurrent          RNN, LSTM, GRU, and their cells
     attention          MultiheadAttention, Transformer, TransformerEncoder, TransformerEncoderLayer, ...
-    normalization      BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, ..., LayerNorm, GroupNorm, RMSNorm, LocalResponseNorm
+    normalization      BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, LayerNorm, GroupNorm, RMSNorm, ...
     lazy               LazyLinear, LazyConv1d, ...: the first input tells the number of features
     activations        ReLU, ReLU6, LeakyReLU, PReLU, RReLU, ELU, CELU, SELU, GELU, SiLU, Mish, Softplus, Sigmoid,
                        LogSigmoid, Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign, Threshold,

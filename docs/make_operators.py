@@ -104,7 +104,8 @@ def python_forms(entry: Operator) -> list[str]:
     first, _, others = names.partition(", ")
     given = dict(zip("x" if entry.arity == 1 else "ab", inputs, strict=False))
     found = [text for text in PYTHON.get(entry.arity, ()) if eval(text, dict(given)).function is entry]
-    if hasattr(Array, entry.name) and getattr(inputs[0], entry.name)(*inputs[1:]).function is entry:
+    node = getattr(inputs[0], entry.name)(*inputs[1:]) if hasattr(Array, entry.name) else None
+    if node is not None and node.function is entry and all(x is y for x, y in zip(node.inputs, inputs, strict=True)):
         found.append(f"{first}.{entry.name}({others})")
     if hasattr(mf, entry.name):
         found.append(f"mf.{entry.name}({names})")

@@ -63,7 +63,7 @@ def test_a_new_operator_makes_the_page_differ(softplus):
     assert row(softplus) in page(PAGE.read_text(encoding="utf-8"))
     assert row(softplus) not in PAGE.read_text(encoding="utf-8")
     assert row(softplus).split(" | ")[2:] == [
-        "`x.softplus()`",
+        "`x.softplus()`, `mf.softplus(x)`",
         "any → float",
         "`log1p(exp(x))`",
         "`g * (1 - exp(-y))` |\n",

@@ -14,9 +14,6 @@ from ..core.errors import BackendError, DTypeError, IndexingError
 from ..ir.array_functions import View
 from ..tensors.tensor import Tensor
 
-if TYPE_CHECKING:
-    from .module import Buffer, Module, Parameter
-
 Hook = Callable[..., Any]
 hook_number = count()
 
@@ -156,8 +153,8 @@ class ModuleMethods:
 
         def forward(self, *inputs: Any, **named: Any) -> Any: ...  # noqa: D102
         def to(self, *target: Any, dtype: Any = None, backend: str | None = None) -> Any: ...  # noqa: D102
-        def buffers(self) -> Iterator[Buffer]: ...  # noqa: D102
-        def parameters(self) -> Iterator[Parameter]: ...  # noqa: D102
+        def buffers(self) -> Iterator[Any]: ...  # noqa: D102
+        def parameters(self) -> Iterator[Any]: ...  # noqa: D102
 
     # Registration.
 
@@ -165,11 +162,11 @@ class ModuleMethods:
         """Set an attribute to a buffer of these values, or to None. Unless `persistent`, `state_dict` leaves it out."""
         self._register("Buffer", name, tensor, *(() if tensor is None else (persistent,)))
 
-    def register_parameter(self, name: str, param: "Parameter | None") -> None:
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
         """Set an attribute to a parameter, or to None."""
         self._register("Parameter", name, param)
 
-    def add_module(self, name: str, module: "Module | None") -> None:
+    def add_module(self, name: str, module: "ModuleMethods | None") -> None:
         """Set an attribute to a module, or to None."""
         self._register("Module", name, module)
 
@@ -189,7 +186,7 @@ class ModuleMethods:
 
     # Look-up by the names of `named_modules`, `named_parameters` and `named_buffers`.
 
-    def get_submodule(self, target: str) -> "Module":
+    def get_submodule(self, target: str) -> Any:
         """Return the module of a name such as "layers.0.attention"; "" is this module."""
         value: Any = self
         for part in filter(None, target.split(".")):
@@ -199,17 +196,17 @@ class ModuleMethods:
                 value = value[part]
             else:
                 value = getattr(value, part)  # raises AttributeError with the nearest name
-        return value  # type: ignore[no-any-return]
+        return value
 
-    def get_parameter(self, target: str) -> "Parameter":
+    def get_parameter(self, target: str) -> Any:
         """Return the parameter of a name such as "layers.0.weight"."""
-        return self._get("Parameter", target)  # type: ignore[no-any-return]
+        return self._get("Parameter", target)
 
-    def get_buffer(self, target: str) -> "Buffer":
+    def get_buffer(self, target: str) -> Any:
         """Return the buffer of a name such as "norm.running_mean"."""
-        return self._get("Buffer", target)  # type: ignore[no-any-return]
+        return self._get("Buffer", target)
 
-    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
         """Replace the module of a name. With `strict`, there must be one."""
         parent, _, name = target.rpartition(".")
         if strict:

@@ -18,8 +18,8 @@ The names by topic. Each layer without parameters is also available as a functio
     normalization      BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, LayerNorm, GroupNorm, RMSNorm, ...
     lazy               LazyLinear, LazyConv1d, ...: the first input tells the number of features
     activations        ReLU, ReLU6, LeakyReLU, PReLU, RReLU, ELU, CELU, SELU, GELU, SiLU, Mish, Softplus, Sigmoid,
-                       LogSigmoid, Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign, Threshold,
-                       GLU, Softmax, Softmin, Softmax2d, LogSoftmax
+                       LogSigmoid, Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign,
+                       Threshold, GLU, Softmax, Softmin, Softmax2d, LogSoftmax
     classification     CrossEntropyLoss, NLLLoss, BCELoss, BCEWithLogitsLoss, MultiMarginLoss, MultiLabelMarginLoss,
                        MultiLabelSoftMarginLoss, LinearCrossEntropyLoss, AdaptiveLogSoftmaxWithLoss, CTCLoss
     regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss, GaussianNLLLoss, PoissonNLLLoss, KLDivLoss

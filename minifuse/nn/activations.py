@@ -26,7 +26,7 @@ SIGMOID_SATURATION, TANH_SATURATION = 40.0, 10.0
 Approximation = Literal["none", "tanh"]
 
 
-def leaky_relu(x: A, negative_slope: float = 0.01) -> A:
+def leaky_relu(x: A, negative_slope: float = 0.01, inplace: bool = False) -> A:
     """Return x where x > 0, and `negative_slope` * x elsewhere.
 
     Parameters
@@ -34,6 +34,8 @@ def leaky_relu(x: A, negative_slope: float = 0.01) -> A:
     x : Tensor of floats
     negative_slope : float
         The derivative for x <= 0.
+    inplace : bool
+        Whether to store the result in the memory of x.
 
     Returns
     -------
@@ -46,7 +48,7 @@ def leaky_relu(x: A, negative_slope: float = 0.01) -> A:
     >>> mf.nn.leaky_relu(mf.tensor([-2.0, 3.0]), 0.1)
     tensor([-0.2,  3. ])
     """
-    return apply(_leaky_relu, x, negative_slope)
+    return store(apply(_leaky_relu, x, negative_slope), x, inplace)
 
 
 def _leaky_relu(x: Array, slope: Array) -> Array:
@@ -93,12 +95,14 @@ def _gelu_by_tanh(x: Array) -> Array:
     return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * (z * z * z))))
 
 
-def silu(x: A) -> A:
+def silu(x: A, inplace: bool = False) -> A:
     """Return x * sigmoid(x), also called swish.
 
     Parameters
     ----------
     x : Tensor of floats
+    inplace : bool
+        Whether to store the result in the memory of x.
 
     Returns
     -------
@@ -111,7 +115,7 @@ def silu(x: A) -> A:
     >>> mf.nn.silu(mf.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.2689,  0.    ,  0.7311])
     """
-    return apply(_silu, x)
+    return store(apply(_silu, x), x, inplace)
 
 
 def _silu(x: Array) -> Array:
@@ -157,7 +161,7 @@ def log_one_plus_exp(x: A) -> A:
     return relu(x) + log1p(exp(where(x > 0, -x, x)))
 
 
-def elu(x: A, alpha: float = 1.0) -> A:
+def elu(x: A, alpha: float = 1.0, inplace: bool = False) -> A:
     """Return x where x > 0, and alpha * (exp(x) - 1) elsewhere.
 
     Parameters
@@ -165,6 +169,8 @@ def elu(x: A, alpha: float = 1.0) -> A:
     x : Tensor of floats
     alpha : float
         The result approaches -alpha as x approaches minus infinity.
+    inplace : bool
+        Whether to store the result in the memory of x.
 
     Returns
     -------
@@ -181,7 +187,7 @@ def elu(x: A, alpha: float = 1.0) -> A:
     >>> mf.nn.elu(mf.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.    ])
     """
-    return apply(_elu, x, alpha)
+    return store(apply(_elu, x, alpha), x, inplace)
 
 
 def _elu(x: A, alpha: Array | float) -> A:
@@ -248,6 +254,11 @@ def log_softmax(x: A, dim: int | None = None, dtype: DType | str | None = None) 
     return x.log_softmax(implicit_dim("log_softmax", x) if dim is None else dim)
 
 
+def store(y: A, x: A, inplace: bool) -> A:
+    """Return y, or x with the elements of y if `inplace`."""
+    return x.copy_(y) if inplace else y
+
+
 def implicit_dim(name: str, x: Array) -> int:
     """Return the dim that PyTorch chooses if none is given, with a warning."""
     dim = 0 if x.ndim in (0, 1, 3) else 1
@@ -256,11 +267,14 @@ def implicit_dim(name: str, x: Array) -> int:
 
 
 class ReLU(Module):
-    """max(x, 0), elementwise."""
+    """max(x, 0), elementwise. With `inplace`, the result is stored in the memory of x."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
 
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
-        return relu(x)
+        return store(relu(x), x, self.inplace)
 
 
 class LeakyReLU(FunctionLayer):
@@ -268,12 +282,12 @@ class LeakyReLU(FunctionLayer):
 
     options = ("negative_slope",)
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        self.negative_slope = negative_slope
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        self.negative_slope, self.inplace = negative_slope, inplace
 
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
-        return leaky_relu(x, self.negative_slope)
+        return leaky_relu(x, self.negative_slope, self.inplace)
 
 
 class Tanh(Module):
@@ -308,9 +322,12 @@ class GELU(FunctionLayer):
 class SiLU(Module):
     """`silu` as a module."""
 
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
-        return silu(x)
+        return silu(x, self.inplace)
 
 
 class Softplus(FunctionLayer):
@@ -331,12 +348,12 @@ class ELU(FunctionLayer):
 
     options = ("alpha",)
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = alpha
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self.alpha, self.inplace = alpha, inplace
 
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
-        return elu(x, self.alpha)
+        return elu(x, self.alpha, self.inplace)
 
 
 class Softmax(FunctionLayer):

@@ -52,7 +52,8 @@ def test_a_weight_of_a_loss_is_a_buffer():
 
 
 def test_inplace_and_twins_store_the_result():
-    for change in (nn.Hardtanh(inplace=True), lambda x: F.relu6(x, inplace=True), F.selu_, lambda x: F.celu(x, 1.0, True)):
+    layers = (getattr(nn, name)(inplace=True) for name in ("Hardtanh", "ReLU", "LeakyReLU", "ELU", "SiLU"))
+    for change in (*layers, lambda x: F.relu6(x, inplace=True), F.selu_, lambda x: F.celu(x, 1.0, True)):
         x = mf.tensor([-3.0, 9.0])
         y = change(x)
         assert y is x

@@ -161,7 +161,7 @@ def _gumbel_softmax(x: A, tau: Array, *rest: Any) -> A:
     if not hard:
         return y
     position = y.positions(x.shape[dim]).reshape(-1, *[1] * (x.ndim - 1 - dim))
-    chosen = where(eq(y.argmax(dim, True), position), 1, 0)
+    chosen = eq(y.argmax(dim, True), position).to(y.dtype)
     return chosen + (y - y.detach())
 
 

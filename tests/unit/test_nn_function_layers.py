@@ -102,6 +102,7 @@ def test_slopes_of_rrelu_are_random_in_training_and_differ_by_call():
 def test_gumbel_softmax_draws_classes_by_their_probability():
     logits = mf.tensor([0.1, 0.2, 0.7]).log().expand(4000, 3)
     hard = F.gumbel_softmax(logits, hard=True)
+    assert hard.dtype is mf.float32
     assert hard.mean(0).numpy() == pytest.approx([0.1, 0.2, 0.7], abs=0.03)
     x = mf.zeros(2, 3, requires_grad=True)
     y = F.gumbel_softmax(x, tau=0.5, hard=True, dim=0)

@@ -100,7 +100,7 @@ def batch_view(view: View, shape: Shape, viewed: Shape, size: int) -> list[View]
 
 
 def batch_indexed(node: Node, batched: Sequence[Node | None], inputs: Sequence[Node], size: int) -> Node:
-    """Return a gather or a scatter-add with a leading dim.
+    """Return a gather or a scatter with a leading dim.
 
     An index with a leading dim selects from, or adds to, its own part of one long dim.
     """

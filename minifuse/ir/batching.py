@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
+import numpy as np
+
+from ..core.dtypes import NumpyArray
 from ..core.errors import FuseError
 from ..core.indexing import Shape
 from ..core.interning import toposort
@@ -16,6 +19,8 @@ from .array_functions import Cast, Copy, CustomVJP, Identity, Matmul, PadSlice, 
 from .composite_op import CompositeOp, CompositeOutput
 from .gather import Gather, Scatter
 from .graph import Argument, Node
+from .numpy_op import NumpyOp
+from .scan import Scan
 
 _example_count = count()
 
@@ -71,11 +76,22 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
             return function(*inputs)
         case Gather() | Scatter():
             return batch_indexed(node, batched, inputs, size)
+        case CompositeOutput(op=Scan() as scan, index=index):
+            return CompositeOutput(Scan(scan.operator, scan.dim + 1, scan.reverse, scan.kept), index)(*inputs)
+        case CompositeOutput(op=NumpyOp() as op, index=index):
+            mapped = NumpyOp(map_slices, (size, *op.shape), op.dtype, (op.compute, op.parameters))
+            return CompositeOutput(mapped, index)(*inputs)
         case CompositeOutput(op=op, index=index):
             flags = tuple(y is not None for y in batched)
             operands = [old if y is None else y for old, y in zip(node.inputs, batched, strict=True)]
             return CompositeOutput(BatchedOp(op, flags, size), index)(*operands)
     raise FuseError(f"vmap: there is no rule for {function}; write the function for a batch, or a loop over x.unbind()")
+
+
+def map_slices(*arguments: Any) -> NumpyArray:
+    """Apply a function of NumPy arrays, the last argument but one, to each slice along the first dim of the others."""
+    *arrays, compute, parameters = arguments
+    return np.stack([compute(*slices, *parameters) for slices in zip(*arrays, strict=True)])
 
 
 def batch_view(view: View, shape: Shape, viewed: Shape, size: int) -> list[View]:

@@ -18,6 +18,7 @@ from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full
 from .gather import Gather, Scatter, require_in_range, require_integer_index
+from .numpy_op import by_numpy
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -226,7 +227,7 @@ def require_float(x: "Array", dtype: object) -> None:
 def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | None = None) -> Any:
     """Store values along a dim at a 1-D index, or combine them with the elements by an operator.
 
-    If indices are equal, the last value is stored: the position of the last one is found by a maximum over positions.
+    If indices are equal, the last value is stored: NumPy finds the last position of each index, as a step of its own.
     """
     n = x.shape[dim]
     if operator is add:
@@ -235,10 +236,17 @@ def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | 
         return operator(x, Scatter(operator, dim, n)(values, index))
     if not index.size:
         return x
-    winner = Scatter(maximum, 0, n)(x.positions(index.size), index)  # negative where nothing is stored
+    winner = by_numpy(last_writers, index, shape=(n,), dtype=int64, parameters=(n,))  # negative where nothing is stored
     stored = Gather(dim)(values, maximum(winner, 0))
     is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - dim - 1))
     return where(is_stored, stored, x)
+
+
+def last_writers(index: np.ndarray, size: int) -> np.ndarray:
+    """Return for each element the last position of its number in an index, or -1."""
+    winner = np.full(size + 1, -1)
+    winner[np.where((index >= 0) & (index < size), index, size)] = np.arange(len(index))
+    return winner[:size]
 
 
 # Elementwise indices along a dim: gather and scatter of PyTorch, take_along_axis of NumPy.

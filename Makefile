@@ -24,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-browser lint check format bench clean bytecode
+.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,9 @@ test-lowest: ## the whole test suite with the lowest versions that pyproject.tom
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
+
+test-array-api: ## the tests of the array API standard, from a checkout of array-api-tests: make test-array-api SUITE=folder
+	@$(BIN)/python -m tests.array_api $(SUITE) $(ARGS)
 
 test-browser: bytecode ## the app in a real Chromium, which is installed by apt when it is missing
 	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \

@@ -8,9 +8,10 @@ and most have their entry in `numpy_api` or `numpy_names`. Where there is none, 
 becomes a tensor. Only what NumPy calls otherwise, and what creates arrays, is written here.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
-from functools import wraps
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,34 +22,104 @@ from ..core.errors import ShapeError
 from ..ir.array_methods import Array
 from ..tensors import creation
 from ..tensors.tensor import Tensor
-from .creation import as_tensor, empty, eye, full_like
-from .dtypes import can_cast, finfo, iinfo, isdtype, result_type
-from .joining import cat, meshgrid, roll, stack, tile
-from .table import OTHER_NAMES
+from .creation import as_tensor
+from .creation import empty as uninitialized
+from .dtypes import can_cast as can_cast
+from .dtypes import finfo as finfo
+from .dtypes import iinfo as iinfo
+from .dtypes import isdtype, result_type
+from .joining import cat
+from .joining import meshgrid as meshgrid
+from .joining import roll as rolled
+from .joining import stack as stacked
+from .joining import tile as tile
 
 __array_api_version__ = "2024.12"
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
-NUMPY_NAMES = (  # functions that NumPy dispatches to minifuse, with the standard's name
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign", "cos", "cosh",
-    "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "isfinite",
-    "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "nextafter",
-    "not_equal", "positive", "pow", "reciprocal", "remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt",
-    "square", "subtract", "tan", "tanh", "trunc", "clip", "where", "nonzero", "count_nonzero", "searchsorted",
-    "matmul", "matrix_transpose", "tensordot", "vecdot", "broadcast_arrays", "broadcast_to", "expand_dims", "flip",
-    "moveaxis", "permute_dims", "repeat", "reshape", "squeeze", "unstack", "take", "take_along_axis",
-    "cumulative_sum", "cumulative_prod", "max", "min", "mean", "prod", "std", "sum", "var", "all", "any", "argmax",
-    "argmin", "diff", "tril", "triu", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-)  # fmt: skip
+UNARY = (  # functions of each element of one array, `f(x, /)`
+    "abs acos acosh asin asinh atan atanh bitwise_invert ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p "
+    "log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt square tan tanh trunc"
+)
+BINARY = (  # functions of each pair of elements, `f(x1, x2, /)`
+    "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal floor_divide "
+    "greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply "
+    "nextafter not_equal pow remainder subtract"
+)
+SIGNATURES = """
+all(x, /, *, axis=None, keepdims=False)
+any(x, /, *, axis=None, keepdims=False)
+argmax(x, /, *, axis=None, keepdims=False)
+argmin(x, /, *, axis=None, keepdims=False)
+broadcast_arrays(*arrays)
+broadcast_to(x, /, shape)
+clip(x, /, min=None, max=None)
+count_nonzero(x, /, *, axis=None, keepdims=False)
+cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)
+cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)
+expand_dims(x, /, axis)
+flip(x, /, *, axis=None)
+matmul(x1, x2, /)
+matrix_transpose(x, /)
+max(x, /, *, axis=None, keepdims=False)
+mean(x, /, *, axis=None, keepdims=False)
+min(x, /, *, axis=None, keepdims=False)
+moveaxis(x, source, destination, /)
+nonzero(x, /)
+permute_dims(x, /, axes)
+prod(x, /, *, axis=None, dtype=None, keepdims=False)
+repeat(x, repeats, /, *, axis=None)
+reshape(x, /, shape, *, copy=None)
+searchsorted(x1, x2, /, *, side="left", sorter=None)
+squeeze(x, /, axis)
+std(x, /, *, axis=None, correction=0.0, keepdims=False)
+sum(x, /, *, axis=None, dtype=None, keepdims=False)
+take(x, indices, /, *, axis=None)
+take_along_axis(x, indices, /, *, axis=-1)
+tensordot(x1, x2, /, *, axes=2)
+tril(x, /, *, k=0)
+triu(x, /, *, k=0)
+unique_all(x, /)
+unique_counts(x, /)
+unique_inverse(x, /)
+unique_values(x, /)
+unstack(x, /, *, axis=0)
+var(x, /, *, axis=None, correction=0.0, keepdims=False)
+where(condition, x1, x2, /)
+"""
+LINALG = """
+cholesky(x, /, *, upper=False)
+cross(x1, x2, /, *, axis=-1)
+det(x, /)
+diagonal(x, /, *, offset=0)
+eigh(x, /)
+eigvalsh(x, /)
+inv(x, /)
+matmul(x1, x2, /)
+matrix_norm(x, /, *, keepdims=False, ord="fro")
+matrix_power(x, n, /)
+matrix_rank(x, /, *, rtol=None)
+matrix_transpose(x, /)
+outer(x1, x2, /)
+pinv(x, /, *, rtol=None)
+qr(x, /, *, mode="reduced")
+slogdet(x, /)
+solve(x1, x2, /)
+svd(x, /, *, full_matrices=True)
+svdvals(x, /)
+tensordot(x1, x2, /, *, axes=2)
+trace(x, /, *, offset=0, dtype=None)
+vecdot(x1, x2, /, *, axis=-1)
+vector_norm(x, /, *, axis=None, keepdims=False, ord=2)
+"""
 TYPES = {**BY_NAME, "bool": bool_}
 
 
 def to_tensors(value: Any, backend: str) -> Any:
     """Convert NumPy's arrays and scalars in a result to tensors."""
     if isinstance(value, np.ndarray | np.generic):
+        value = value.astype(np.int64) if value.dtype.kind == "u" and value.dtype.itemsize > 1 else value
         return Tensor.from_numpy(np.array(value, copy=True), get_backend(backend))
     if isinstance(value, tuple | list):
         parts = [to_tensors(part, backend) for part in value]
@@ -56,30 +127,54 @@ def to_tensors(value: Any, backend: str) -> Any:
     return value
 
 
-def by_numpy(name: str) -> Callable[..., Any]:
-    """Return a function of NumPy that computes with tensors and returns tensors."""
-    function = getattr(np, name)
+def by_numpy(signature: str, module: Any = np) -> Callable[..., Any]:
+    """Return a function with a signature that calls NumPy's function of the name, and returns tensors."""
+    name, _, text = signature.partition("(")
+    scope: dict[str, Any] = {}
+    exec(f"def function({text}: pass", scope)  # Python parses the signature
+    parameters = inspect.signature(scope["function"])
+    function = getattr(module, name)
 
     def call(*inputs: Any, **named: Any) -> Any:
-        named = {key: x for key, x in named.items() if x is not None or key == "axis"}
-        example = next((x for x in (*inputs, *named.values()) if isinstance(x, Array)), None)
-        return to_tensors(function(*inputs, **named), "python" if example is None else example.backend)
+        bound = parameters.bind(*inputs, **named)
+        options = {key: x for key, x in bound.kwargs.items() if x is not None or key == "axis"}
+        example = next((x for x in (*bound.args, *options.values()) if isinstance(x, Array)), None)
+        return to_tensors(function(*bound.args, **options), "cpu" if example is None else example.backend)
 
     call.__name__, call.__doc__ = name, f"Compute `np.{name}`, by the standard's signature."
+    call.__signature__ = parameters  # type: ignore[attr-defined]
     return call
 
 
-def renamed_axis(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that accepts `axis` for its parameter `dim`."""
-
-    @wraps(function)
-    def call(*inputs: Any, **named: Any) -> Any:
-        return function(*inputs, **{OTHER_NAMES.get(key, key): x for key, x in named.items()})
-
-    return call
+def table(signatures: str, module: Any = np) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a table of signatures that this version of NumPy has, by name."""
+    lines = {line.partition("(")[0]: line for line in signatures.split("\n") if line}
+    return {name: by_numpy(line, module) for name, line in lines.items() if hasattr(module, name)}
 
 
-concat = renamed_axis(cat)
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Join arrays along a dim; with axis=None, their elements."""
+    return cat([x.reshape(-1) for x in arrays], 0) if axis is None else cat(arrays, axis)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+    """Join arrays along a new dim."""
+    return stacked(arrays, axis)
+
+
+def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Any:
+    """Move the elements along dims, around the end."""
+    return rolled(x, shift, axis)
+
+
+def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """Return the differences of neighboring elements, n times."""
+    return x.diff(n, axis, prepend, append)
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Any:
+    """Sum the products along a dim."""
+    return (x1 * x2).sum(axis).to(result_type(x1, x2))
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -120,29 +215,50 @@ def like(create: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 zeros_like, ones_like, empty_like = map(like, (creation.zeros_like, creation.ones_like, creation.empty_like))
-from_dlpack = creation.from_dlpack
-zeros, ones, full = creation.zeros, creation.ones, creation.full
+
+
+def filled(create: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return zeros, ones or empty of a shape, with keyword-only options."""
+    return lambda shape, *, dtype=None, device=None: create(shape, dtype=dtype, device=device)
+
+
+zeros, ones, empty = filled(creation.zeros), filled(creation.ones), filled(uninitialized)
+
+
+def number_of(x: Any) -> Any:
+    """Return an array without dims as a Python number, and a number unchanged."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def full(shape: Any, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return a tensor filled with one number."""
+    return creation.full(shape, number_of(fill_value), dtype, device=device)
+
+
+def full_like(x: Array, /, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return a tensor filled with one number, with the shape of x."""
+    return creation.full(x.shape, number_of(fill_value), dtype or x.dtype, x.backend if device is None else str(device))
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return a matrix with ones on a diagonal."""
+    return creation.tensor(np.eye(n_rows, n_cols, k), dtype or float32, device=device)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Return a tensor of the memory of another library; a copy if asked for."""
+    y = creation.from_dlpack(x, None if device is None else str(device))
+    return y.clone() if copy else y
 
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Sort along a dim."""
-    return take_along_axis_of(x, argsort(x, axis=axis, descending=descending, stable=stable), axis)
-
-
-def take_along_axis_of(x: Array, index: Array, axis: int) -> Any:
-    """Select the elements at indices along a dim."""
-    return __getattr__("take_along_axis")(x, index, axis=axis)
+    return x.take_along_dim(argsort(x, axis=axis, descending=descending, stable=stable), axis)
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the indices that sort along a dim. The order is stable, and NaN is last."""
-    values = np.asarray(x.detach() if hasattr(x, "detach") else x)
-    if descending:  # stable: reverse, sort, reverse
-        order = np.flip(np.argsort(np.flip(values, axis), axis, kind="stable"), axis)
-        order = values.shape[axis] - 1 - order
-    else:
-        order = np.argsort(values, axis, kind="stable")
-    return to_tensors(order.astype(np.int64), x.backend)
+    return x.argsort(axis, descending)
 
 
 class Info:
@@ -182,21 +298,12 @@ def broadcast_shapes(*shapes: Iterable[int]) -> tuple[int, ...]:
         raise ShapeError(f"broadcast_shapes: {error}") from None
 
 
-def __getattr__(name: str) -> Any:
-    if name in TYPES:
-        return TYPES[name]
-    if name in NUMPY_NAMES:
-        if not hasattr(np, name):
-            raise AttributeError(f"{name} needs NumPy 2.1 or later", name=name)
-        globals()[name] = function = by_numpy(name)
-        return function
-    raise AttributeError(f"the array API namespace of minifuse has no {name!r}", name=name)
+FUNCTIONS = table(
+    "\n".join([*[f"{name}(x, /)" for name in UNARY.split()], *[f"{name}(x1, x2, /)" for name in BINARY.split()], SIGNATURES])
+)
+linalg = SimpleNamespace(**table(LINALG, np.linalg) | {"vecdot": vecdot})
+globals().update(FUNCTIONS, **TYPES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NUMPY_NAMES, *TYPES})
-
-
-__all__ = [
-    "can_cast", "concat", "empty", "eye", "finfo", "full_like", "iinfo", "meshgrid", "result_type", "roll", "stack", "tile",
-]  # fmt: skip
+    return sorted({name for name in globals() if not name.startswith("_")} | {"__array_namespace_info__"})

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 def has_arrays(index: object) -> bool:
     """Return whether an index contains an array, a list or a mask: more than basic indexing."""
-    return any(map(is_array_entry, index if isinstance(index, tuple) else (index,)))
+    return any(map(is_array_entry, index if isinstance(index, tuple) else (index,))) or is_scalar_mask(index)
+
+
+def is_scalar_mask(index: Any) -> bool:
+    """Return whether an index is an array of one bool without dims: it keeps all elements, in a new first dim, or none."""
+    return getattr(index, "shape", None) == () and getattr(index, "dtype", None) in (np.bool_, bool_)
 
 
 def is_array_entry(entry: Any) -> bool:
@@ -126,6 +131,8 @@ def positions_of(mask: Any) -> list[np.ndarray]:
 
 def get(x: "Array", index: Any) -> Any:
     """Return x[index], for an index that contains arrays."""
+    if is_scalar_mask(index):
+        return x.unsqueeze(0)[index.reshape(1)]
     split, arrays = parse(x.shape, index)
     return x.apply(BoundFunction(select, split[1:]), x[split.basic], *arrays)
 

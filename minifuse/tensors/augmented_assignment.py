@@ -55,6 +55,8 @@ def store_at(x: "Tensor", index: Any, value: Any, operator: Callable[..., Any] |
     """
     body: Any = operator or assign
     arrays: list[Any] = []
+    if indexing.is_scalar_mask(index):
+        x, index = x.unsqueeze(0), index.reshape(1)
     if indexing.has_arrays(index):
         found = None if operator else indexing.mask_of(x.ndim, index, value)
         if found is not None:

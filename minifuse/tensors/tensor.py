@@ -252,9 +252,12 @@ class Tensor(GradMethods):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """Export the memory to any library that supports DLPack, without a copy."""
-        return self.meta.backend.to_dlpack(self, **options)
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return self.meta.backend.to_dlpack(self, **{name: x for name, x in options.items() if x is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.meta.backend.dlpack_device

@@ -61,6 +61,8 @@ define(np.fabs, lambda x: abs(*promote_to_float(x)), "Absolute value, as a float
 @implements(np.sign)
 def sign(x: "Array") -> "Array":
     """Return 1, 0, -1 or NaN. Both zeros return 0.0."""
+    if x.dtype.numpy.kind == "u":
+        return where(ne(x, 0), 1, x)
     return where(x > 0, 1, where(x < 0, -1, where(eq(x, 0), 0, x.detach())))
 
 

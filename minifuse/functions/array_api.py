@@ -18,7 +18,7 @@ import numpy as np
 
 from ..backends.registry import backends, get_backend
 from ..core.dtypes import BY_NAME, DType, as_dtype, bool_, float32, int64
-from ..core.errors import ShapeError
+from ..core.errors import IndexingError, ShapeError
 from ..ir.array_methods import Array
 from ..tensors import creation
 from ..tensors.tensor import Tensor
@@ -58,7 +58,6 @@ clip(x, /, min=None, max=None)
 count_nonzero(x, /, *, axis=None, keepdims=False)
 cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)
 cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)
-expand_dims(x, /, axis)
 flip(x, /, *, axis=None)
 matmul(x1, x2, /)
 matrix_transpose(x, /)
@@ -165,6 +164,15 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Any:
     """Move the elements along dims, around the end."""
     return rolled(x, shift, axis)
+
+
+def expand_dims(x: Array, /, axis: int) -> Any:
+    """Insert a dim of size 1. Raise IndexingError, an IndexError as the standard asks, for a dim that does not exist."""
+    if not -x.ndim - 1 <= axis <= x.ndim:
+        raise IndexingError(
+            f"expand_dims: axis {axis} is out of range for {x.ndim} dims; valid are {-x.ndim - 1} to {x.ndim}"
+        )
+    return x.unsqueeze(axis)
 
 
 def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from .table import function
+from ..jit.fuse import fuse
+from .table import FUNCTIONS, function
 
 METHODS = (
     "sum prod any all mean var std argmax argmin softmax log_softmax logsumexp permute transpose reshape flatten unsqueeze "
@@ -23,3 +24,5 @@ def call_method(name: str) -> Callable[..., Any]:
 
 for _name in METHODS.split():
     function(_name, method=False)(call_method(_name))
+
+FUNCTIONS["compile"] = fuse  # PyTorch's word

@@ -5,15 +5,13 @@ from difflib import get_close_matches
 from ..ir.array_methods import Array
 from .table import FUNCTIONS
 
-METADATA = "a tensor keeps its shape; write x = x.{name}(...)"
 RECIPES = {  # name -> what to write instead
     "half": "minifuse has no float16; write x.to(mf.float32)",
     "bfloat16": "minifuse has no bfloat16; write x.to(mf.float32), and mf.use_float32_matmul_precision for fast products",
     "lobpcg": "write mf.linalg.eigh(x), and take the first or the last columns of its eigenvectors",
-    **{
-        f"{name}_": METADATA.format(name=name)
-        for name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze", "as_strided", "resize")
-    },
+    "autocast": 'minifuse has no float16 and bfloat16; write with mf.use_float32_matmul_precision("medium")',
+    "index": "write x[indices]",
+    "resize_": "write x = x.reshape(...), or mf.empty(...)",
 }
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ShapeError
+from ..core.dispatch import active_tracer
+from ..core.errors import FuseError, GradientError, ShapeError, users_line
 from ..core.indexing import infer_shape, normalize_dim, normalize_dims, sizes_of
 from ..core.operators import where
 from ..ir.array_functions import PadSlice, View
@@ -223,3 +224,25 @@ VIEWS: dict[tuple[str, ...], tuple[Callable[..., Array], str]] = {  # names -> b
 for _names, (_view, _text) in VIEWS.items():
     _view.__name__, _view.__doc__ = _names[0], _text
     function(*_names)(_view)
+
+# Views in place: the tensor gets the shape and the strides of a view of itself.
+
+
+def view_in_place(name: str) -> None:
+    """Add the twin in place of a view."""
+
+    def body(x: Any, *arguments: Any, **named: Any) -> Any:
+        if active_tracer() is not None:
+            raise FuseError(f"{users_line()}: {name}_ changes the shape of a tensor; in @mf.fuse write x = x.{name}(...)")
+        if x.requires_grad and x.is_leaf:
+            raise GradientError(f"{name}_: a leaf that requires a gradient keeps its shape; write y = x.{name}(...)")
+        y = getattr(x, name)(*arguments, **named)
+        x.buffer, x.address, x.meta, x.grad_fn = y.buffer, y.address, y.meta, y.grad_fn
+        return x
+
+    body.__name__, body.__doc__ = f"{name}_", f"Give the tensor the shape and the strides of `x.{name}(...)`, and return it."
+    function(f"{name}_")(body)
+
+
+for _name in ("transpose", "swapaxes", "swapdims", "t", "squeeze", "unsqueeze", "as_strided"):
+    view_in_place(_name)

@@ -1,6 +1,8 @@
 """Each case of the table on the python backend: eager, fused, with its gradient; a sample of them on the other backends."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,8 +123,37 @@ def test_names_of_the_table_have_a_case_or_are_methods() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
     with pytest.raises(AttributeError, match=r"did you mean mf\.subtract"):
         mf.subtrct  # noqa: B018
-    with pytest.raises(AttributeError, match=r"write x = x\.transpose"):
-        mf.zeros(2, 3).transpose_(0, 1)
+    with pytest.raises(AttributeError, match=r"no float16; write x\.to\(mf\.float32\)"):
+        mf.zeros(2, 3).half()
+
+
+def test_a_view_in_place_changes_the_shape_of_the_tensor() -> None:
+    with mf.use_backend("python"):
+        x = mf.arange(6).reshape(2, 3)
+        y = x
+        assert x.transpose_(0, 1).unsqueeze_(0).shape == y.shape == (1, 3, 2)
+        assert y.squeeze_().t_().tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert x.as_strided_((2, 2), (1, 2)).tolist() == [[0, 2], [1, 3]]
+        with pytest.raises(mf.GradientError, match=r"write y = x\.swapaxes"):
+            mf.zeros(2, 2, requires_grad=True).swapaxes_(0, 1)
+        with pytest.raises(mf.FuseError, match=r"write x = x\.t\(\.\.\.\)"):
+            mf.fuse(lambda x: x.t_())(mf.zeros(2, 3))
+
+
+NAMES = (Path(__file__).parents[1] / "like_pytorch" / "names.txt").read_text().split()
+
+
+def test_each_name_of_pytorch_exists_or_says_what_to_write() -> None:
+    x = mf.zeros(2, 2)
+    for name in NAMES:
+        *path, last = name.split(".")
+        owner = x if path == ["torch", "Tensor"] else mf
+        for part in path[1:] if owner is mf else ():
+            owner = getattr(owner, part)
+        try:
+            getattr(owner, last)
+        except AttributeError as error:
+            assert re.search("write|use", str(error)), f"{name}: {error}"  # noqa: PT017
 
 
 def test_a_twin_in_place_stores_its_result() -> None:

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from . import __main__ as command
-from .entries import NAMESPACES, TRIED, documented_names, draw, namespace_of, read_names
+from .entries import FOLDER, NAMESPACES, TRIED, documented_names, draw, namespace_of, read_names
 from .run import (
     Line,
     Outcome,
@@ -21,6 +21,7 @@ from .run import (
     run,
 )
 
+PAGE = FOLDER.parents[1] / "docs" / "guide" / "numbers.md"
 MATRIX = {"dtype": "float32", "shape": [1, 2], "values": [1.0, float("nan")]}
 
 
@@ -81,6 +82,17 @@ def test_the_answers_are_those_of_pytorch():
 def test_lines_that_are_as_in_pytorch_stay_so():
     lost = [f"{name}: {outcomes()[name].detail}" for name in read_same() if outcomes()[name].kind != "same"]
     assert not lost, "\n".join(lost)
+
+
+def test_lines_that_differ_are_in_the_table_of_the_guide():
+    rows = [row for row in PAGE.read_text().splitlines() if row.startswith("| `torch.")]
+    documented = {name for row in rows for name in re.findall(r"`(torch\.[\w.]+)`", row.split("|")[1])}
+    differ = {name: outcome.detail for name, outcome in outcomes().items() if outcome.kind == "differs"}
+    assert not differ.keys() - documented, f"{differ} is not in the table of {PAGE.name}"
+
+
+def test_lines_that_fail_say_what_to_write():
+    assert not [name for name, outcome in outcomes().items() if outcome.kind == "missing"]
 
 
 def test_each_line_that_has_become_the_same_is_in_the_list():

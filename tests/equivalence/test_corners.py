@@ -23,7 +23,7 @@ ROUNDINGS = {
 }
 ON_NUMBERS = [f for f in UFUNCS if any(kind[0] == "d" for kind in f.types) and f not in {np.matmul, *IS_ONE_OF_TWO}]
 UNARY = {f.__name__: f for f in ON_NUMBERS if f.nin == 1} | ROUNDINGS
-BINARY = {f.__name__: f for f in ON_NUMBERS if f.nin == 2}
+BINARY = {f.__name__: f for f in ON_NUMBERS if f.nin == 2 and f is not np.ldexp}  # ldexp takes integers, too
 
 
 def corners(dtype, count, conditions=()):

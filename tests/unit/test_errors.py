@@ -350,7 +350,12 @@ DTYPES = {
         "write y[...] = np.exp(...)",
     ),
     "np.add with where=": (lambda o: np.add(o.v, 1, where=np.ones(3, bool)), DTypeError, "np.add(..., where=", "np.where"),
-    "np.add.accumulate": (lambda o: np.add.accumulate(o.v), DTypeError, "np.add.accumulate", "np.asarray(x)"),
+    "np.subtract.accumulate": (
+        lambda o: np.subtract.accumulate(o.v),
+        DTypeError,
+        "np.subtract.accumulate",
+        "np.asarray(x)",
+    ),
     "unsupported ufunc": (
         lambda o: np.spacing(o.v),
         DTypeError,

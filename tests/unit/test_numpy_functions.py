@@ -152,6 +152,11 @@ np.roll(x, (1, -1), (0, 1))
 np.rot90(x)
 np.rot90(t, 3, (1, 2))
 np.meshgrid(v, v)
+np.cumsum(x, 1)
+np.cumsum(x)
+np.cumprod(v)
+np.cumulative_sum(x, axis=0)
+np.cumulative_prod(v)
 np.shape(x)
 np.ndim(x)
 np.size(x)
@@ -371,8 +376,8 @@ def check_ufunc(ufunc, operands, backend):
             return  # NumPy has none of this type
         is_wide = ufunc is not np.nextafter  # whose result depends on the dtype
         exact = parts(ufunc(*[a.astype(np.float64) if a.dtype.kind == "f" and is_wide else a for a in operands]))
-    if any(dtype not in BY_NUMPY for dtype in dtypes):
-        return
+    if any(dtype not in BY_NUMPY for dtype in dtypes) or (operands[0].dtype == bool and np.dtype("int8") in dtypes):
+        return  # NumPy computes with bools as int8
     with mf.use_backend(backend):
         got = parts(ufunc(*map(mf.from_numpy, operands)))
     for y, dtype, right in zip(got, dtypes, exact, strict=True):
@@ -615,8 +620,8 @@ def test_results_that_do_not_fit_out_are_errors():
         np.add(x, x, out=mf.zeros(4))
     with pytest.raises(GradientError, match="in-place"):
         np.add(x.requires_grad_(), 1, out=x)
-    with pytest.raises(DTypeError, match=r"np\.sort|np\.cumsum.*write y\[...\]"):
-        np.cumsum(mf.ones(3), out=mf.ones(3))
+    with pytest.raises(DTypeError, match=r"np\.nancumsum.*write y\[...\]"):
+        np.nancumsum(mf.ones(3), out=mf.ones(3))
 
 
 def test_dtypes_are_numpys():
@@ -655,7 +660,7 @@ def test_dtypes_are_numpys():
         ("np.matmul(x, x, axes=[0, 0, 0])", "permute the dims"),
         ("np.spacing(x)", r"np\.spacing is not in minifuse; use a method of the tensor, or np\.asarray\(x\)"),
         ("np.gcd(x, x)", r"np\.gcd is not in minifuse"),
-        ("np.add.accumulate(x)", r"np\.add\.accumulate is not in minifuse"),
+        ("np.subtract.accumulate(x)", r"np\.subtract\.accumulate is not in minifuse"),
         ("np.divide.reduce(x)", r"np\.divide\.reduce is not in minifuse"),
         ("np.power.at(x, 0, 1)", r"np\.power\.at is not in minifuse"),
         ("np.squeeze(x, 0)", "axis 0 of shape .* more than 1 element"),
@@ -712,14 +717,12 @@ def test_numpy_cannot_write_to_a_tensor():
     ("call", "message"),
     [
         ("np.block([x, x])", r"np\.block cannot be traced; join the rows with np\.concatenate"),
-        ("np.cumsum(x)", r"np\.cumsum cannot be traced; minifuse has no running sums.* np\.triu"),
         ("np.where(x > 0)", r"np\.where cannot be traced; the shape of the result would depend on values"),
         (
             "np.convolve(x, x)",
             r"np\.convolve cannot be traced; use the functions in docs/guide/numpy\.md, or call it outside",
         ),
         ("np.spacing(x)", r"np\.spacing cannot be traced"),
-        ("np.add.accumulate(x)", r"np\.add\.accumulate cannot be traced; minifuse has no running sums"),
         ("np.linalg.svd(x)", r"np\.linalg\.svd cannot be traced"),
     ],
 )

@@ -105,6 +105,7 @@ class LibraryCall:
 
     __slots__ = ("edges", "known", "made_by")
     count = 1
+    _hooks = None
 
     def __init__(self, made_by: RecordedCall, known: "Known") -> None:
         self.made_by, self.known = made_by, known

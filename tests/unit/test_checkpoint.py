@@ -177,7 +177,7 @@ def test_a_file_written_by_the_letter_of_the_format(tmp_path):
     assert mf.load(tmp_path / "a")["w"].tolist() == [1.5, -2]
 
 
-@pytest.mark.parametrize("dtype", ["F16", "BF16", "U8", "I16", "C64", "F8_E4M3"])
+@pytest.mark.parametrize("dtype", ["F16", "BF16", "C64", "F8_E4M3"])
 def test_element_types_that_we_do_not_have(tmp_path, dtype):
     nbytes = {"F16": 2, "BF16": 2, "I16": 2, "C64": 8}.get(dtype, 1)
     (tmp_path / "a").write_bytes(recorded(dtype, 3, bytes(3 * nbytes)))

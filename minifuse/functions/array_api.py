@@ -8,6 +8,7 @@ and most have their entry in `numpy_api` or `numpy_names`. Where there is none, 
 becomes a tensor. Only what NumPy calls otherwise, and what creates arrays, is written here.
 """
 
+import ast
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -129,9 +130,7 @@ def to_tensors(value: Any, backend: str) -> Any:
 def by_numpy(signature: str, module: Any = np) -> Callable[..., Any]:
     """Return a function with a signature that calls NumPy's function of the name, and returns tensors."""
     name, _, text = signature.partition("(")
-    scope: dict[str, Any] = {}
-    exec(f"def function({text}: pass", scope)  # Python parses the signature
-    parameters = inspect.signature(scope["function"])
+    parameters = parse_signature(f"lambda {text.removesuffix(')')}: 0")
     function = getattr(module, name)
 
     def call(*inputs: Any, **named: Any) -> Any:
@@ -143,6 +142,26 @@ def by_numpy(signature: str, module: Any = np) -> Callable[..., Any]:
     call.__name__, call.__doc__ = name, f"Compute `np.{name}`, by the standard's signature."
     call.__signature__ = parameters  # type: ignore[attr-defined]
     return call
+
+
+def parse_signature(text: str) -> inspect.Signature:
+    """Return the signature of a lambda, given as text. Defaults are literals."""
+    (statement,) = ast.parse(text).body
+    (arguments,) = [node for node in ast.walk(statement) if isinstance(node, ast.arguments)]
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    defaults = [*missing, *arguments.defaults, *arguments.kw_defaults]
+    named = [*positional, *arguments.kwonlyargs]
+    kinds: list[Any] = [inspect.Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
+    kinds += [inspect.Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)
+    kinds += [inspect.Parameter.KEYWORD_ONLY] * len(arguments.kwonlyargs)
+    parameters = [
+        inspect.Parameter(x.arg, kind, default=inspect.Parameter.empty if node is None else ast.literal_eval(node))
+        for x, kind, node in zip(named, kinds, defaults, strict=True)
+    ]
+    if arguments.vararg is not None:
+        parameters.append(inspect.Parameter(arguments.vararg.arg, inspect.Parameter.VAR_POSITIONAL))
+    return inspect.Signature(parameters)
 
 
 def table(signatures: str, module: Any = np) -> dict[str, Callable[..., Any]]:

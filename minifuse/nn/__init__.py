@@ -8,15 +8,19 @@ The names by topic. Each layer without parameters is also available as a functio
     building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
     layers             Linear, Bilinear, Flatten, Unflatten, Identity, Embedding, EmbeddingBag
     dropout            Dropout, Dropout1d, Dropout2d, Dropout3d, AlphaDropout, FeatureAlphaDropout
-    convolutions       Conv1d, Conv2d, Conv3d, ConvTranspose1d, ...; Fold, Unfold, PixelShuffle, ChannelShuffle
+    convolutions       Conv1d, Conv2d, Conv3d, ConvTranspose1d, ...; Fold, Unfold, PixelShuffle,
+                       PixelUnshuffle, ChannelShuffle
     padding            ConstantPad1d, ZeroPad1d, ReflectionPad1d, ReplicationPad1d, CircularPad1d, ..., for 1 to 3 dims
     pooling            MaxPool1d, MaxPool2d, MaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, AdaptiveAvgPool1d,
                        AdaptiveMaxPool1d, MaxUnpool1d, FractionalMaxPool2d, ...
-    resampling         Upsample; interpolate, grid_sample, affine_grid
-    recurrent          RNN, LSTM, GRU, and their cells
-    attention          MultiheadAttention, Transformer, TransformerEncoder, TransformerEncoderLayer, ...
-    normalization      BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, LayerNorm, GroupNorm, RMSNorm, ...
-    lazy               LazyLinear, LazyConv1d, ...: the first input tells the number of features
+    resampling         Upsample, UpsamplingNearest2d, UpsamplingBilinear2d; interpolate, grid_sample, affine_grid
+    recurrent          RNN, LSTM, GRU, RNNCell, LSTMCell, GRUCell
+    attention          MultiheadAttention, Transformer, TransformerEncoder, TransformerEncoderLayer, TransformerDecoder,
+                       TransformerDecoderLayer
+    normalization      BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, LayerNorm, GroupNorm, RMSNorm,
+                       LocalResponseNorm
+    lazy               LazyLinear, LazyConv1d, LazyConvTranspose1d, LazyBatchNorm1d, LazyInstanceNorm1d: the first input
+                       tells the number of features
     activations        ReLU, ReLU6, LeakyReLU, PReLU, RReLU, ELU, CELU, SELU, GELU, SiLU, Mish, Softplus, Sigmoid,
                        LogSigmoid, Tanh, Hardtanh, Hardsigmoid, Hardswish, Hardshrink, Softshrink, Tanhshrink, Softsign,
                        Threshold, GLU, Softmax, Softmin, Softmax2d, LogSoftmax

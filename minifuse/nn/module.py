@@ -2,9 +2,7 @@
 
 There is no registration. Parameters are attributes of type `Parameter`, buffers of type `Buffer`, and children of type
 `Module`. Attributes that are lists, tuples or dicts are searched, too. Names and their order are those of the attributes. So
-a plain list of layers works, and `super().__init__()` is not needed.
-
-This file depends on tensors. Layers, losses and hooks are in other files.
+a plain list of layers works, and `super().__init__()` is not needed. Layers, losses and hooks are in other files.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -187,7 +185,7 @@ class Module(ModuleMethods):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Iterate over all parameters of this module and the modules below it, in the order of `named_parameters`."""
-        return (p for _, p in self.named_parameters(recurse=recurse))
+        return (p for _, p in (self.named_parameters() if recurse else self.named_parameters(recurse=False)))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -197,7 +195,7 @@ class Module(ModuleMethods):
 
     def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
         """Iterate over all buffers of this module and the modules below it, in the order of `named_buffers`."""
-        return (x for _, x in self.named_buffers(recurse=recurse))
+        return (x for _, x in (self.named_buffers() if recurse else self.named_buffers(recurse=False)))
 
     def _named_tensors(
         self, *kinds: type[H], prefix: str = "", recurse: bool = True, unique: bool = True

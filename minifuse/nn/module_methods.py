@@ -12,27 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 from ..backends.registry import get_backend
 from ..core.errors import BackendError, DTypeError, IndexingError
 from ..ir.array_functions import View
+from ..tensors.grad_methods import RemovableHandle
 from ..tensors.tensor import Tensor
 
 Hook = Callable[..., Any]
 hook_number = count()
-
-
-class RemovableHandle:
-    """A registered hook. `remove` unregisters it; so does the end of a `with` block."""
-
-    def __init__(self, hooks: dict[int, Any], key: int) -> None:
-        self.hooks, self.key = hooks, key
-
-    def remove(self) -> None:
-        """Unregister the hook."""
-        self.hooks.pop(self.key, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.remove()
 
 
 class Hooks:

@@ -30,13 +30,13 @@ _hook_count = count()
 class RemovableHandle:
     """A registered hook. Call `remove`, or leave the block of the handle as a context manager, to unregister it."""
 
-    def __init__(self, x: "GradMethods", hooks: dict[int, Any], name: int) -> None:
-        self.tensor, self.hooks, self.id = ref(x), hooks, name
+    def __init__(self, hooks: dict[int, Any], name: int, x: "GradMethods | None" = None) -> None:
+        self.hooks, self.id, self.tensor = hooks, name, None if x is None else ref(x)
 
     def remove(self) -> None:
         """Unregister the hook."""
         self.hooks.pop(self.id, None)
-        if (x := self.tensor()) is not None:
+        if self.tensor is not None and (x := self.tensor()) is not None:
             x.note_hooks()
 
     def __enter__(self) -> Self:
@@ -212,7 +212,7 @@ class GradMethods(Array):
         if retain is not None:
             hooks[RETAIN] = retain
         self.note_hooks()
-        return RemovableHandle(self, hooks, name)
+        return RemovableHandle(hooks, name, self)
 
     def note_hooks(self) -> None:
         """Change the metadata of a leaf, so that a fused function is traced again with the hooks that it has now."""

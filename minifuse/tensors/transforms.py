@@ -109,7 +109,7 @@ def filled_like(x: Any, value: float) -> Any:
     """Return an array with the shape and dtype of another, filled with one number."""
     if isinstance(x, Node):
         return Full(x.shape, x.dtype)(literal(value, x.dtype))
-    return full(x.shape, value, dtype=x.dtype, backend=x.backend)
+    return full(x.shape, value, dtype=x.dtype, backend=x.meta.backend)
 
 
 def normalize_argnum(k: int, count: int) -> int:

@@ -32,6 +32,7 @@ BEHAVIOR = (
 FACES = (
     "core.*",  # pure: no kernels, no memory
     "ir.numpy_api.*",  # the table of NumPy's functions, which is a page
+    "functions",  # the table of the library of functions, which is a page
     "backends.base",  # the contract of backends
     "backends.registry",
     "backends.cuda.device.driver",  # whether there is a GPU

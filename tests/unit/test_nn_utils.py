@@ -74,5 +74,5 @@ def test_spectral_norm_divides_by_the_largest_singular_value():
 
 def test_clipping_is_that_of_optim():
     assert nn.utils.clip_grad_norm_ is mf.optim.clip_grad_norm_
-    with pytest.raises(AttributeError, match=r"module 'mf\.nn\.utils' has no attribute 'clip_nothing'"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'clip_nothing'"):
         nn.utils.clip_nothing  # noqa: B018

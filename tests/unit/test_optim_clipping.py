@@ -197,5 +197,5 @@ def test_parameters_as_one_vector():
         mf.nn.utils.vector_to_parameters(2 * vector, [p, q])
         vector.sum().backward()
     assert (p.tolist(), q.item(), p.grad.tolist()) == ([[2, 2], [2, 2]], 6, [[1, 1], [1, 1]])
-    with pytest.raises(ShapeError, match=r"got shape \(4,\), expected one dim of 5"):
+    with pytest.raises(ShapeError, match=r"got shape \(4,\), expected \(5,\)"):
         mf.nn.utils.vector_to_parameters(p.reshape(-1), [p, q])

@@ -200,7 +200,9 @@ def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Any:
-    """Sum the products along a dim."""
+    """Sum the products along a dim, which has the same size in both."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError(f"vecdot: got sizes {x1.shape[axis]} and {x2.shape[axis]} along axis {axis}, expected equal ones")
     return (x1 * x2).sum(axis).to(result_type(x1, x2))
 
 

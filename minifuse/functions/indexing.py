@@ -40,7 +40,7 @@ def as_index(name: str, index: Any, size: int, dim: int, low: int = 0) -> Any:
         require_in_range(name, index, size, dim, low)
         return index
     require_integer_index(name, index)
-    require_in_range(name, index, size, dim, low)  # type: ignore[arg-type]  # a tensor or a node
+    require_in_range(name, index, size, dim, low)
     return index
 
 

@@ -5,17 +5,16 @@
 
 from collections.abc import Sequence
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.dispatch import active_tracer
 from ..core.dtypes import DType, int64
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
 from ..core.operators import Operator, add, eq, lt, maximum, minimum, mul, where
-from .array_functions import A, Function, Gradients, ShapeDtype
+from .array_functions import A, BoundFunction, Function, Gradients, ShapeDtype
 from .kernel_ir import Expression, IndexedLoad, Op
 
 if TYPE_CHECKING:
@@ -136,8 +135,9 @@ def take(name: str, x: A, dim: int, index: "Array") -> A:
     DTypeError
         The index is not an array of int64 or int32.
     IndexingError
-        An index is out of range. The check takes 3 us, since it reads the values of the index. While tracing there are no
-        values: such an index selects NaN (0 for integers), without a gradient. No memory outside of x is ever read.
+        An index is out of range. The check takes 3 us, since it reads the index; on a device, it is a kernel. While tracing
+        there are no values: such an index selects NaN (0 for integers), without a gradient. No memory outside of x is ever
+        read.
     """
     d = normalize_dim(dim, len(x.shape))
     require_integer_index(name, index)
@@ -155,10 +155,15 @@ def require_integer_index(name: str, index: object) -> None:
         )
 
 
-def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int, dim: int, low: int = 0) -> None:
-    """Raise IndexingError unless low <= index < size everywhere. While tracing, values do not exist and are not checked."""
+def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
+    """Raise IndexingError unless low <= index < size everywhere. The index is a tensor, or an array of NumPy.
+
+    While tracing, values do not exist and are not checked.
+    """
     if hasattr(index, "numpy"):
         if active_tracer() is not None or not hasattr(index, "meta"):
+            return
+        if not index.meta.backend.is_host and not is_outside(index, size, low):  # on a device, only one bool is copied
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):
@@ -169,6 +174,15 @@ def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int,
     raise IndexingError(
         f"{name}: index {index[tuple(position)]}{location} is out of range for dim {dim} of size {size}; {valid}"
     )
+
+
+def is_outside(index: "Array", size: int, low: int) -> bool:
+    """Return whether an index is outside of low <= index < size somewhere. One kernel reads it, where it is stored."""
+    return bool(index.apply(BoundFunction(_outside, (size, low)), index))
+
+
+def _outside(index: "Array", size: int, low: int) -> "Array":
+    return ((index < low) | (index >= size)).any()
 
 
 def fill_value(dtype: DType) -> float | bool:

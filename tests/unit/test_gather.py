@@ -495,3 +495,16 @@ def test_numpys_take(backend):
         np.take(x, [0, -5], 0)
     with pytest.raises(ValueError, match="mode is 'other'"):
         np.take(x, [0], 0, mode="other")
+
+
+def test_the_range_check_on_a_device_copies_one_bool(monkeypatch):
+    x, index = mf.ones(5, 3, backend="cuda"), mf.tensor([0, 4, 2], backend="cuda")
+    copied, device = [], x.meta.backend
+    fetch = type(device).to_numpy
+    monkeypatch.setattr(
+        type(device), "to_numpy", lambda self, *operand: copied.append(operand[3].size) or fetch(self, *operand)
+    )
+    assert x.index_select(0, index).shape == (3, 3)
+    assert copied == [1]
+    with pytest.raises(IndexingError, match=r"index 5 at \[1\] is out of range"):
+        x.index_select(0, mf.tensor([0, 5], backend="cuda"))

@@ -25,7 +25,7 @@ TENSOR = object()  # stands for a tensor among the inputs of a traced call
 
 
 class FunctionContext:
-    """What `forward` passes to `backward`: saved tensors, and any attribute that you set.
+    """Hold what `forward` passes to `backward`: saved tensors, and any attribute that you set.
 
     Attributes
     ----------

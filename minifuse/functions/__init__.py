@@ -26,6 +26,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
 """
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -40,8 +41,9 @@ MODULES = (
 )  # fmt: skip
 
 
+@cache
 def load() -> dict[str, Callable[..., Any]]:
-    """Import all modules of the library, and return the table."""
+    """Import all modules of the library, once, and return the table."""
     for name in MODULES:
         import_module(f"{__name__}.{name}")
     functions: dict[str, Callable[..., Any]] = import_module(f"{__name__}.table").FUNCTIONS

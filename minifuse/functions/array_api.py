@@ -291,7 +291,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 
 class Info:
-    """What this namespace can do, as the standard's inspection functions ask."""
+    """Describe what this namespace can do, as the standard's inspection functions ask."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return that boolean masks and shapes that depend on values are supported, eagerly."""

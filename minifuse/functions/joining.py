@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.dtypes import promote
 from ..core.errors import ShapeError
-from ..core.indexing import Shape, normalize_dim, normalize_dims, sizes_of
+from ..core.indexing import Range, Shape, normalize_dim, normalize_dims, sizes_of
 from ..core.layout import broadcast
 from ..ir.array_functions import BoundFunction, PadSlice, SliceUpdate, View
 from ..ir.array_methods import Array
@@ -23,15 +23,19 @@ from .table import function, require_array, values_of
 
 def join(parts: Sequence[Array], dim: int) -> Array:
     """Join arrays of one dtype along a dim, in the body of a function: each is stored in a slice of the result."""
-    size, start = sum(x.shape[dim] for x in parts), 0
-    y = parts[0]
-    for k, x in enumerate(parts):
-        ranges = tuple((start if d == dim else 0, 1, n) for d, n in enumerate(x.shape))
-        if k == 0:
-            y = PadSlice((*x.shape[:dim], size, *x.shape[dim + 1 :]), ranges)(x)
-        else:
-            y = SliceUpdate((View("slice", ranges),))(y, x)
+    shape, start, places = list(parts[0].shape), 0, []
+    shape[dim] = sum(x.shape[dim] for x in parts)
+    for x in parts:
+        places.append(tuple((start if d == dim else 0, 1, n) for d, n in enumerate(x.shape)))
         start += x.shape[dim]
+    return assemble(tuple(shape), parts, places)
+
+
+def assemble(shape: Shape, parts: Sequence[Array], places: Sequence[tuple[Range, ...]]) -> Array:
+    """Store each array in its slice of an array of a shape. Elements outside of all slices are 0."""
+    y = PadSlice(shape, places[0])(parts[0])
+    for x, ranges in zip(parts[1:], places[1:], strict=True):
+        y = SliceUpdate((View("slice", ranges),))(y, x)
     return y
 
 
@@ -162,13 +166,11 @@ def block_diag(*tensors: Array) -> Array:
 def _block_diag(*blocks: Array) -> Array:
     dtype = promote(*[x.dtype for x in blocks])
     shape = sum(x.shape[0] for x in blocks), sum(x.shape[1] for x in blocks)
-    y, row, column = blocks[0], 0, 0
-    for k, x in enumerate(blocks):
-        ranges = (row, 1, x.shape[0]), (column, 1, x.shape[1])
-        part = x.to(dtype)
-        y = PadSlice(shape, ranges)(part) if k == 0 else SliceUpdate((View("slice", ranges),))(y, part)
+    row, column, places = 0, 0, []
+    for x in blocks:
+        places.append(((row, 1, x.shape[0]), (column, 1, x.shape[1])))
         row, column = row + x.shape[0], column + x.shape[1]
-    return y
+    return assemble(shape, [x.to(dtype) for x in blocks], places)
 
 
 # Parts. All are views.

@@ -1,4 +1,4 @@
-"""What to write in place of the names of PyTorch and NumPy that minifuse lacks. A test tries each of PyTorch's names."""
+"""Say what to write in place of the names of PyTorch and NumPy that minifuse lacks. A test tries each of PyTorch's names."""
 
 from difflib import get_close_matches
 

@@ -47,15 +47,13 @@ extremum("min", "Return the smallest element; with a dim, the smallest ones and 
 @function()
 def amax(x: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Return the largest elements along dims; NaN if one is NaN. Ties share the gradient equally."""
-    y = x.max(dim, keepdim)
-    return y
+    return x.max(dim, keepdim)
 
 
 @function()
 def amin(x: Array, dim: Dims = None, keepdim: bool = False) -> Array:
     """Return the smallest elements along dims; NaN if one is NaN. Ties share the gradient equally."""
-    y = x.min(dim, keepdim)
-    return y
+    return x.min(dim, keepdim)
 
 
 @function()

@@ -36,7 +36,6 @@ The names by topic. Each layer without parameters is also available as a functio
 This package depends on tensors only, not on data, and only `utils` on optimizers: it has gradient clipping.
 """
 
-from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from ..core.operators import relu, sigmoid, tanh
@@ -93,8 +92,6 @@ from .summary import summary
 
 def __getattr__(name: str) -> _Any:
     """Import a layer, a function, or `utils` when it is first used."""
-    if name == "utils":
-        return _import_module("minifuse.nn.utils")
     globals()[name] = entry = _lazy.find(name, "mf.nn", globals())
     return entry
 

@@ -11,7 +11,8 @@ from typing import Any
 from ..core.dtypes import float32
 from ..core.errors import ShapeError
 from ..core.operators import relu, sigmoid, tanh
-from ..ir.array_functions import A, BoundFunction, PadSlice, SliceUpdate, View
+from ..functions.joining import join
+from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, tensor, zeros
 from ..tensors.random import generator
@@ -67,15 +68,7 @@ def joined(parts: Sequence[Array], dim: int, is_new: bool) -> Any:
 
 def _joined(*parts_and_options: Any) -> Array:
     *parts, dim, is_new = parts_and_options
-    parts = [part.unsqueeze(dim) for part in parts] if is_new else parts
-    y: Any = None
-    shape, start = list(parts[0].shape), 0
-    shape[dim] = sum(part.shape[dim] for part in parts)
-    for part in parts:
-        ranges = tuple((start if d == dim else 0, 1, n) for d, n in enumerate(part.shape))
-        y = PadSlice(tuple(shape), ranges)(part) if y is None else SliceUpdate((View("slice", ranges),))(y, part)
-        start += part.shape[dim]
-    return y  # type: ignore[no-any-return]
+    return join([part.unsqueeze(dim) for part in parts] if is_new else parts, dim)
 
 
 class Recurrent(Module):

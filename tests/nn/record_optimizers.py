@@ -47,7 +47,7 @@ def record() -> dict[str, np.ndarray]:
 
 
 def has_state(name: str) -> bool:
-    """Whether the state of a case is recorded: one case for each optimizer."""
+    """Return whether the state of a case is recorded: one case for each optimizer."""
     return "_" not in name
 
 

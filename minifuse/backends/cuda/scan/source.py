@@ -35,7 +35,7 @@ class ScanTile(NamedTuple):
 
 
 class CudaScanForm(NamedTuple):
-    """What the text of a kernel depends on, besides the operator and the dtypes.
+    """Describe what the text of a kernel depends on, besides the operator and the dtypes.
 
     `kinds` are those of the operands' strides along a line: "1", "-1", "0", or "s" for any other. If lines lie side by side,
     `is_columns` is true and the kinds are those across the lines, along the last axis.

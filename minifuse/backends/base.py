@@ -143,6 +143,10 @@ class Backend:
     def synchronize(self) -> None:
         """Wait until all launches are done. The default returns at once, since host launches are done when they return."""
 
+    def true_positions(self, x: "Tensor") -> "Tensor":
+        """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
+        return x.asarray_like(np.flatnonzero(x.numpy()))
+
     # Steps.
 
     def compile(self, step: Step) -> Executable:

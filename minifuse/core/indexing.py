@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .dtypes import bool_
 from .errors import FuseError, IndexingError, ShapeError
 
 Shape = tuple[int, ...]
@@ -78,29 +79,30 @@ class ArrayIndex(NamedTuple):
 
     basic: tuple[Entry, ...]
     """The index with `:` in place of each array."""
-    dims: tuple[int, ...]
-    """The dims of the basic result that the arrays index, one each."""
+    dims: tuple[tuple[int, ...], ...]
+    """The dims of the basic result that each array indexes: one, or all dims of a mask."""
     position: int
     """The dim of the result at which the dims of the arrays begin."""
 
 
 def split_index(shape: Shape, entries: Sequence[Any]) -> ArrayIndex:
-    """Split an index with arrays of integers. Each entry with a shape is an array.
+    """Split an index with arrays of integers and masks. Each entry with a shape is an array.
 
     The dims of the arrays take the place of the indexed dims if these are adjacent, and come first otherwise. As in NumPy,
     an integer next to arrays counts as one of them.
 
     Examples
     --------
-    >>> split_index((4, 5, 6), (slice(None), [0, 1], [2, 3]))
-    ArrayIndex(basic=(slice(None, None, None), slice(None, None, None), slice(None, None, None)), dims=(1, 2), position=1)
+    >>> split_index((4, 5, 6), (0, [0, 1], [2, 3]))
+    ArrayIndex(basic=(0, slice(None, None, None), slice(None, None, None)), dims=((0,), (1,)), position=0)
     """
-    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    widths = [len(entry.shape) if is_mask(entry) else int(entry is not None and entry is not Ellipsis) for entry in entries]
+    consumed = sum(widths)
     if consumed > len(shape):
         raise too_many_error(consumed, shape)
-    basic, dims, places = list[Entry](), list[int](), list[int]()
+    basic, dims, places = list[Entry](), list[tuple[int, ...]](), list[int]()
     ndim, position = 0, 0  # ndim: of the basic result so far
-    for place, entry in enumerate(entries):
+    for place, (entry, width) in enumerate(zip(entries, widths, strict=True)):
         is_array = isinstance(entry, list) or bool(getattr(entry, "shape", ()))
         is_integer = not is_array and _as_integer(entry) is not None
         if entry is Ellipsis:
@@ -108,13 +110,19 @@ def split_index(shape: Shape, entries: Sequence[Any]) -> ArrayIndex:
         elif is_integer or is_array:
             position = position if places else ndim
             places.append(place)
-            dims += [ndim] * (not is_integer)
-            ndim += not is_integer
+            if is_array:
+                dims.append((*range(ndim, ndim + width),))
+                ndim += width
         else:
             ndim += 1
-        basic.append(slice(None) if is_array else entry)
+        basic += [slice(None)] * width if is_array else [entry]
     is_adjacent = places[-1] - places[0] == len(places) - 1
     return ArrayIndex(tuple(basic), tuple(dims), position if is_adjacent else 0)
+
+
+def is_mask(entry: Any) -> bool:
+    """Return whether an entry of an index is an array of bools with dims."""
+    return bool(getattr(entry, "shape", ())) and entry.dtype in (np.bool_, bool_)
 
 
 def too_many_error(count: int, shape: Shape) -> IndexingError:

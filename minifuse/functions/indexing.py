@@ -5,7 +5,7 @@ Each is a gather or a scatter along one dim, to which `ir.indexing` reduces an i
 """
 
 from collections.abc import Callable
-from math import inf, nan, prod
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,16 @@ from ..core.dtypes import Number, bool_, int64
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Dims, normalize_dim, shape_of
 from ..core.layout import broadcast
-from ..core.operators import Operator, add, maximum, minimum, mul, where
+from ..core.operators import Operator, add, maximum, minimum, mul, ne, where
 from ..core.traceable import Traceable
 from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
 from ..ir.gather import Gather, Scatter, require_in_range, require_integer_index
-from ..ir.indexing import broadcast_value, flat_along, gather_along, parse, scatter, scatter_along
+from ..ir.indexing import broadcast_value, flat_along, gather_along, parse, positions_of, scatter, scatter_along
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
-from .table import function, require_array, values_of
+from .table import function, require_array
 
 NONZERO_REMEDY = "use mf.where(condition, a, b), or mf.nonzero_static(x, size=n)"
 OPERATORS = {"sum": add, "add": add, "mean": add, "prod": mul, "multiply": mul, "amax": maximum, "amin": minimum}
@@ -329,10 +329,13 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
 
     The number of rows depends on values, so it is not in fused functions.
     """
-    positions = np.nonzero(np.atleast_1d(values_of("nonzero", x, NONZERO_REMEDY)))
+    positions = positions_of(x if x.dtype is bool_ else ne(x, 0), "nonzero", NONZERO_REMEDY)
+    if x.ndim == 1:
+        return (positions,) if as_tuple else positions.reshape(-1, 1)
+    columns = unravel_index(positions.numpy(), x.shape)  # by NumPy, which needs no plan for each number of positions
     if as_tuple:
-        return tuple([tensor_like(x, p) for p in positions])
-    return tensor_like(x, np.stack(positions, 1) if x.ndim else np.zeros((len(positions[0]), 0), np.int64))
+        return tuple([tensor_like(x, p) for p in columns or [positions.numpy()]])
+    return tensor_like(x, np.stack(columns, 1) if columns else np.zeros((positions.size, 0), np.int64))
 
 
 def tensor_like(x: Any, array: np.ndarray) -> Any:
@@ -395,9 +398,10 @@ def np_isin(elements: np.ndarray, tests: np.ndarray, invert: bool) -> np.ndarray
 def unravel_index(indices: Any, shape: Any) -> Any:
     """Return the index along each dim of row-major positions in a shape."""
     sizes, columns = shape_of(shape), []
-    for d, n in enumerate(sizes):
-        columns.append((indices // prod(sizes[d + 1 :])) % n)
-    return tuple(columns)
+    for n in reversed(sizes):
+        columns.append(indices % n)
+        indices = indices // n
+    return tuple(reversed(columns))
 
 
 INITIAL = {"sum": 0, "mean": nan, "max": -inf, "min": inf, "prod": 1}

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.dispatch import active_tracer
 from ..core.dtypes import bool_, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
-from ..core.indexing import ArrayIndex, Shape, parse_index, split_index
+from ..core.indexing import ArrayIndex, Shape, is_mask, parse_index, split_index
 from ..core.layout import broadcast
 from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
@@ -39,11 +40,6 @@ def is_array_entry(entry: Any) -> bool:
     return isinstance(entry, list | tuple | range) or (hasattr(entry, "dtype") and bool(getattr(entry, "shape", ())))
 
 
-def is_mask(entry: Any) -> bool:
-    """Return whether an array has bools."""
-    return is_array_entry(entry) and entry.dtype in (np.bool_, bool_)
-
-
 def with_arrays(index: Any) -> list[Any]:
     """Return the entries of an index. Lists and arrays of NumPy become arrays of int64 or bool."""
 
@@ -66,33 +62,20 @@ def parse(shape: Shape, index: Any) -> tuple[ArrayIndex, list[Any]]:
     FuseError
         A mask has no values, since a function is traced.
     """
-    entries = list[Any]()
-    for entry in with_arrays(index):
-        if is_mask(entry):
-            require_mask_shape(shape, index, entry)
-            entries += positions_of(entry)
-        else:
-            entries.append(entry)
+    entries = with_arrays(index)
     split = split_index(shape, entries)
     arrays, sizes = [entry for entry in entries if is_array_entry(entry)], parse_index(shape, split.basic)[1]
-    for array, d in zip(arrays, split.dims, strict=True):
+    for k, (array, dims) in enumerate(zip(arrays, split.dims, strict=True)):
+        expected = tuple(sizes[d] for d in dims)
+        if is_mask(array):
+            if tuple(array.shape) != expected:
+                raise mask_error(array.shape, expected)
+            arrays[k] = positions_of(array)
+            continue
         if not (isinstance(array, np.ndarray) and array.dtype == np.int64):
             require_integer_index("index", array)
-        require_in_range("index", array, sizes[d], d, low=-sizes[d])
+        require_in_range("index", array, expected[0], dims[0], low=-expected[0])
     return split, arrays
-
-
-def require_mask_shape(shape: Shape, index: Any, mask: Any) -> None:
-    """Raise IndexingError unless a mask has the sizes of the dims that it selects from."""
-    first, last = 0, len(shape)  # dims before the mask and, if `...` comes before it, the dim where it ends
-    entries, is_after_ellipsis = with_arrays(index), False
-    k = next(k for k, entry in enumerate(entries) if entry is mask or (np.ndim(entry) and np.array_equal(entry, mask)))
-    weights = [len(e.shape) if is_mask(e) else int(e is not None and e is not Ellipsis) for e in entries]
-    is_after_ellipsis = any(e is Ellipsis for e in entries[:k])
-    first = last - sum(weights[k:]) if is_after_ellipsis else sum(weights[:k])
-    expected = shape[first : first + len(mask.shape)]
-    if tuple(mask.shape) != expected:
-        raise mask_error(mask.shape, expected)
 
 
 def mask_error(shape: Shape, expected: Shape) -> IndexingError:
@@ -118,15 +101,16 @@ def mask_of(ndim: int, index: Any, value: Any) -> tuple[Any, int] | None:
     return (mask, dim) if prod(shape) == 1 or (dim == 0 and len(shape) <= after) else None
 
 
-def positions_of(mask: Any) -> list[np.ndarray]:
-    """Return the positions of the true elements, an array for each dim. Raise FuseError for a traced mask."""
-    try:
-        return [*np.nonzero(mask.numpy() if isinstance(mask, Traceable) else mask)]
-    except FuseError:
-        raise FuseError(
-            f"{users_line()}: the shape of x[mask] depends on values, which do not exist while tracing; use "
-            "mf.where(mask, x, y), or x[mask] = number, which keep the shape"
-        ) from None
+MASK_REMEDY = "use mf.where(mask, x, y), or x[mask] = number, which keep the shape"
+
+
+def positions_of(mask: Any, name: str = "x[mask]", remedy: str = MASK_REMEDY) -> Any:
+    """Return the row-major positions of the true elements. Raise FuseError for a traced mask."""
+    if not isinstance(mask, Traceable):
+        return np.flatnonzero(mask)
+    if active_tracer() is not None or not hasattr(mask, "meta"):
+        raise FuseError(f"{users_line()}: the shape of {name} depends on values, which do not exist while tracing; {remedy}")
+    return mask.meta.backend.true_positions(mask.contiguous())
 
 
 def get(x: "Array", index: Any) -> Any:
@@ -143,19 +127,20 @@ def get(x: "Array", index: Any) -> Any:
 def select(*arguments: Any) -> Any:
     """Return the elements that arrays of integers select."""
     x, *arrays, dims, position = arguments
-    merged, flat = merge(x, arrays, dims, position)
+    merged, flat, _ = merge(x, arrays, dims, position)
     return Gather(position)(merged, flat)
 
 
-def merge(x: "Array", arrays: Sequence[Any], dims: tuple[int, ...], position: int) -> tuple[Any, Any]:
-    """Merge the indexed dims into one at a position. Return the array, and the index of that dim."""
-    rest = [d for d in range(x.ndim) if d not in dims]
-    order = (*rest[:position], *dims, *rest[position:])
-    sizes = tuple(x.shape[d] for d in dims)
+def merge(x: "Array", arrays: Sequence[Any], dims: Sequence[Sequence[int]], position: int) -> tuple[Any, Any, Sequence[int]]:
+    """Merge the indexed dims into one at a position. Return the array, the index of that dim, and the order of its dims."""
+    indexed = [d for group in dims for d in group]
+    rest = [d for d in range(x.ndim) if d not in indexed]
+    order = [*rest[:position], *indexed, *rest[position:]]
+    sizes = tuple(prod(x.shape[d] for d in group) for group in dims)
     flat = flat_index(arrays, sizes)
-    moved = x if order == tuple(range(x.ndim)) else x.permute(order)
+    moved = x if order == [*range(x.ndim)] else x.permute(order)
     shape = [x.shape[d] for d in rest]
-    return moved.reshape(*shape[:position], prod(sizes), *shape[position:]), flat
+    return moved.reshape(*shape[:position], prod(sizes), *shape[position:]), flat, order
 
 
 def flat_index(arrays: Sequence[Any], sizes: Shape) -> Any:
@@ -187,14 +172,12 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 def put(*arguments: Any) -> Any:
     """Return an array with values stored at the elements that arrays of integers select; with an operator, combined."""
     x, value, *arrays, dims, position, operator = arguments
-    merged, flat = merge(x, arrays, dims, position)
+    merged, flat, order = merge(x, arrays, dims, position)
     rest = merged.shape[:position], merged.shape[position + 1 :]
     values = broadcast_value(value, (*rest[0], *flat.shape, *rest[1]), x)
     y = scatter(merged, position, flat.reshape(flat.size), values.reshape(*rest[0], flat.size, *rest[1]), operator)
-    others = [d for d in range(x.ndim) if d not in dims]
-    order = (*others[:position], *dims, *others[position:])
     y = y.reshape(*[x.shape[d] for d in order])
-    return y if order == tuple(range(x.ndim)) else y.permute(*sorted(range(x.ndim), key=order.__getitem__))
+    return y if order == [*range(x.ndim)] else y.permute(*sorted(range(x.ndim), key=order.__getitem__))
 
 
 def fill_mask(x: "Array", value: Any, mask: Any, dim: int) -> Any:

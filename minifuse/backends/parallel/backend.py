@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import FuseError
@@ -45,6 +46,10 @@ from .gemm import bind_matmul
 from .multi_tensor import make_job
 from .scan import CpuScan
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
+from .true_positions import MIN_SIZE, true_positions
+
+if TYPE_CHECKING:
+    from ...tensors.tensor import Tensor
 
 # Composite op, by the name of its first output -> the module that binds it.
 CONVOLUTIONS: dict[str, ModuleType] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
@@ -251,6 +256,10 @@ class ParallelBackend(Backend):
             case CompositeKernel(op=Scan() as op):
                 return CpuScan(step, op)
         return super().compile(step)
+
+    def true_positions(self, x: "Tensor") -> "Tensor":
+        """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
+        return true_positions(x) if x.size >= MIN_SIZE else super().true_positions(x)
 
     def keeps_rows(self, step: Step) -> bool:
         """Return whether a row of the first operand, or a block of columns, fits in the second cache."""

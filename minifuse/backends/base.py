@@ -81,6 +81,7 @@ class Backend:
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
     splits_reductions = False  # whether its kernels split long reductions by themselves, so that the compiler need not
     merges_sweeps = False  # whether one sweep with more arithmetic pays if a kernel would load its rows in each of two
+    sorts_scatters = False  # whether it has kernels for a sort and for a scatter by a sorted index
     inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
     inlines_thin_padding = False  # the same, if few elements are padding and kernels read it as it is
     narrows_integers = False  # whether kernels compute integers of 32 bits faster than those of 64

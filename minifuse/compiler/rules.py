@@ -16,6 +16,9 @@ from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, V
 from ..ir.composite_op import CompositeOp, CompositeOutput
 from ..ir.gather import Gather, GatherND, Scatter, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
+from ..ir.sorted_scatter import DTYPES as SORTED_DTYPES
+from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort
+from ..ir.sorted_scatter import OPERATORS as SORTED_OPERATORS
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
 from .graph import Graph, needs
@@ -46,10 +49,14 @@ def decompose(graph: Graph, target: Backend) -> Graph:
             case Node(CompositeOutput(op, index), inputs) if target.supports(composite_step(node, op)) is not None:
                 body = op.fused_body if target.inlines_padding else op.body
                 definition: Node = body(*inputs)[index]
+                definitions.append(definition)
                 return definition
         return node
 
-    return graph.rewrite(rule)
+    definitions = list[Node]()
+    graph = graph.rewrite(rule)
+    has_composites = any(isinstance(x.function, CompositeOutput) for x in Graph(tuple(definitions)).nodes)
+    return decompose(graph, target) if has_composites else graph  # a definition may contain other composite ops
 
 
 def composite_step(node: Node, op: CompositeOp) -> Step:
@@ -176,8 +183,10 @@ def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> Nonzer
 
 
 @needs(Gather, Scatter)
-def lower_gather(graph: Graph, _target: Backend) -> Graph:
+def lower_gather(graph: Graph, target: Backend) -> Graph:
     """Replace gathers by selections with an index along each dim, and scatters by reductions of the values with an index.
+
+    If a scatter has too many comparisons, a target with a kernel for it sorts the index instead (`ir.sorted_scatter`).
 
         gather(x, index)[i, j]      = x[index[i], j]
         scatter_add(g, index)[v, j] = sum over i of (g[i, j] where index[i] == v, else 0)
@@ -196,11 +205,19 @@ def lower_gather(graph: Graph, _target: Backend) -> Graph:
         match node:
             case Node(Gather(dim), (x, index)):
                 return select_elements(node, x, dim, index)
+            case Node(Scatter(operator, dim, size), (values, index)) if sorts_scatter(target, operator, values, size, index):
+                return scatter_by_sort(operator, values, dim, size, index)
             case Node(Scatter(operator, dim, size), (values, index)):
                 return reduce_by_index(operator, values, dim, size, index)
         return node
 
     return graph.rewrite(rule)
+
+
+def sorts_scatter(target: Backend, operator: Operator, values: Node, size: int, index: Node) -> bool:
+    """Return whether a scatter has too many comparisons, so that a target that sorts by itself should sort the index."""
+    is_sortable = operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
+    return is_sortable and target.sorts_scatters and index.size * size >= MIN_COMPARISONS
 
 
 def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:

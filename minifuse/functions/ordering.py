@@ -1,7 +1,7 @@
 """Functions of order: sort, topk, median, quantile, unique, searchsorted, histograms, ...
 
-An order is a permutation that NumPy computes, as a step of its own (on cuda: on the host); the elements are gathered by it,
-so that gradients flow to where they came from. Sorting is always stable. NaN counts as the largest number: last in ascending
+An order is a permutation, by which elements are gathered, so that gradients flow to where they came from (`ir.sort`). Sorting
+is always stable. NaN counts as the largest number: last in ascending
 order, first in descending order.
 """
 
@@ -22,6 +22,7 @@ from ..ir.gather import Scatter
 from ..ir.indexing import gather_along
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
+from ..ir.sort import INDICES, VALUES, Sort, order_along
 from .indexing import as_value, tensor_like
 from .table import function, values_of
 
@@ -46,25 +47,19 @@ class Histogram(NamedTuple):
 # Sorting.
 
 
-def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
-    """Return the stable order along a dim. Equal elements keep their order, also if it is descending."""
-    if not descending:
-        return np.argsort(x, axis=dim, kind="stable")
-    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
-    return np.asarray(x.shape[dim] - 1 - np.flip(order, dim))
-
-
-def ordered(x: Any, dim: int, descending: bool) -> Any:
-    """Return the order of x along a dim."""
-    return by_numpy(order_of, x, shape=x.shape, dtype=int64, parameters=(dim, descending))
-
-
 def first_in_order(x: Any, dim: int, descending: bool, start: int, count: int) -> tuple[Any, Any]:
     """Return a range of the sorted elements along a dim, and their indices."""
-    indices = ordered(x, dim, descending)
-    if count != x.shape[dim]:
-        indices = indices[(*[slice(None)] * dim, slice(start, start + count))]
+    if count == x.shape[dim]:
+        values, indices = Sort(dim, descending, (VALUES, INDICES))(x)
+        return values, indices
+    indices = order_along(x, dim, descending)[(*[slice(None)] * dim, slice(start, start + count))]
     return gather_along(x, indices, dim), indices
+
+
+def sorted_values(x: Any, dim: int, descending: bool) -> Any:
+    """Return the sorted elements along a dim."""
+    (values,) = Sort(dim, descending, (VALUES,))(x)
+    return values
 
 
 def select_sorted(x: Array, dim: int, descending: bool, start: int = 0, count: int | None = None) -> ValuesAndIndices:
@@ -87,13 +82,13 @@ def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True)
 def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Return the indices that sort x along a dim."""
     d = normalize_dim(dim, max(x.ndim, 1))
-    return call_once(ordered, x, parameters=(d, bool(descending))) if x.ndim else select_sorted(x, 0, descending).indices
+    return call_once(order_along, x, parameters=(d, bool(descending))) if x.ndim else select_sorted(x, 0, descending).indices
 
 
 @function()
 def msort(x: Array) -> Any:
     """Sort along the first dim."""
-    return select_sorted(x, 0, False).values
+    return call_once(sorted_values, x, parameters=(0, False)) if x.ndim else x.clone()
 
 
 @function()
@@ -136,7 +131,7 @@ def middle(x: Any, dim: int, ignore_nan: bool) -> tuple[Any, Any]:
     """Return the lower median along a dim, and its index. If any element is NaN, that is the median, unless ignored."""
     n, nans = x.shape[dim], count_nans(x, dim)
     place = maximum(n - nans - 1, 0) // 2 if ignore_nan else where(nans > 0, n - nans, (n - 1) // 2)
-    indices = gather_along(ordered(x, dim, False), place, dim)
+    indices = gather_along(order_along(x, dim), place, dim)
     return gather_along(x, indices, dim), indices
 
 
@@ -169,7 +164,7 @@ def quantiles(x: Any, q: Any, dim: int, interpolation: str, ignore_nan: bool) ->
     order = (*[d for d in range(x.ndim) if d != dim], dim)
     rows, n = x.permute(order), x.shape[dim]
     nans = count_nans(rows, last)
-    values = gather_along(rows, ordered(rows, last, False), last)
+    values = sorted_values(rows, last, False)
     end = maximum(n - nans - 1, 0) if ignore_nan else nans * 0 + (n - 1)
     q = q.to(x.dtype).reshape(*[1] * last, q.size)
     place = q * end.to(x.dtype)

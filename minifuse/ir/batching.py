@@ -21,6 +21,7 @@ from .gather import Gather, Scatter
 from .graph import Argument, Node
 from .numpy_op import NumpyOp
 from .scan import Scan
+from .sort import Sort
 
 _example_count = count()
 
@@ -78,6 +79,8 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
             return batch_indexed(node, batched, inputs, size)
         case CompositeOutput(op=Scan() as scan, index=index):
             return CompositeOutput(Scan(scan.operator, scan.dim + 1, scan.reverse, scan.kept), index)(*inputs)
+        case CompositeOutput(op=Sort() as sort, index=index):
+            return CompositeOutput(Sort(sort.dim + 1, sort.descending, sort.names, sort.digits), index)(*inputs)
         case CompositeOutput(op=NumpyOp() as op, index=index):
             mapped = NumpyOp(map_slices, (size, *op.shape), op.dtype, (op.compute, op.parameters))
             return CompositeOutput(mapped, index)(*inputs)

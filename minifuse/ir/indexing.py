@@ -19,7 +19,7 @@ from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full
 from .gather import Gather, Scatter, require_in_range, require_integer_index
-from .numpy_op import by_numpy
+from .numpy_op import NumpyOp
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -217,7 +217,7 @@ def require_float(x: "Array", dtype: object) -> None:
 def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | None = None) -> Any:
     """Store values along a dim at a 1-D index, or combine them with the elements by an operator.
 
-    If indices are equal, the last value is stored: NumPy finds the last position of each index, as a step of its own.
+    If indices are equal, the last value is stored (`LastWriters`).
     """
     n = x.shape[dim]
     if operator is add:
@@ -226,10 +226,20 @@ def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | 
         return operator(x, Scatter(operator, dim, n)(values, index))
     if not index.size:
         return x
-    winner = by_numpy(last_writers, index, shape=(n,), dtype=int64, parameters=(n,))  # negative where nothing is stored
+    (winner,) = LastWriters(n)(index)  # negative where nothing is stored
     stored = Gather(dim)(values, maximum(winner, 0))
     is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - dim - 1))
     return where(is_stored, stored, x)
+
+
+class LastWriters(NumpyOp):
+    """The last position of each number 0, 1, ... below `size` in a 1-D index, or -1. It makes stores at an index gathers."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__(last_writers, (size,), int64, (size,))
 
 
 def last_writers(index: np.ndarray, size: int) -> np.ndarray:

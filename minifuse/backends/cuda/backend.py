@@ -29,7 +29,10 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
+from ...ir.indexing import LastWriters
 from ...ir.scan import Scan
+from ...ir.sort import Sort
+from ...ir.sorted_scatter import SortedScatter
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -51,8 +54,12 @@ from .attention.launches import ATTENTION_KERNELS
 from .device import driver
 from .device.simulated_device import SimulatedDevice
 from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
+from .last_writers import CudaLastWriters
 from .launcher import reduce_without_identity
 from .scan.launches import CudaScan
+from .sort.launches import CudaSort
+from .sort.scatter import CudaSortedScatter
+from .true_positions import true_positions
 from .tuning import tuned_launch
 
 if TYPE_CHECKING:
@@ -65,6 +72,7 @@ class CudaBackend(Backend):
 
     is_host = False
     inlines_padding = True
+    sorts_scatters = True
     narrows_integers = True
     merges_sweeps = True
     has_fast_math = True
@@ -98,6 +106,12 @@ class CudaBackend(Backend):
                 return CudaAttention(self.device, step, op)
             case CompositeKernel(op=Scan() as op):
                 return CudaScan(self.device, step, op)
+            case CompositeKernel(op=LastWriters() as op):
+                return CudaLastWriters(self.device, step, op)
+            case CompositeKernel(op=Sort() as op):
+                return CudaSort(self.device, step, op)
+            case CompositeKernel(op=SortedScatter() as op):
+                return CudaSortedScatter(self.device, step, op)
         return super().compile(step)
 
     def keeps_rows(self, step: Step) -> bool:
@@ -124,6 +138,10 @@ class CudaBackend(Backend):
         """Return a launch that first searches the best schedule of each of its kernels; in the interpreter, itself."""
         schedules = self.device.schedules
         return launch if schedules is None else tuned_launch(launch, schedules)
+
+    def true_positions(self, x: "Tensor") -> "Tensor":
+        """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
+        return true_positions(self.device, x)
 
     # Memory.
 

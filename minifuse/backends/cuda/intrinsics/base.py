@@ -125,7 +125,20 @@ def atomic_add(target: Array, i: int, value: RealNumber) -> None:
     cuda.atomic.add(target, i, value)
 
 
+@intrinsic("base_llvm.atomic_max")
+@word
+def atomic_max(target: Array, i: int, value: RealNumber) -> None:
+    """Replace the integer target[i] by a larger value, atomically."""
+    cuda.atomic.max(target, i, value)
+
+
 # Numbers.
+
+
+@intrinsic("base_llvm.byte_of")
+def byte_of(x: np.signedinteger, place: int) -> np.uint32:
+    """Return a byte of an integer; byte 0 has the lowest bits."""
+    return np.uint32((int(x) >> 8 * int(place)) & 255)
 
 
 @intrinsic("base_llvm.cast_like")

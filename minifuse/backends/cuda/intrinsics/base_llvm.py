@@ -197,6 +197,35 @@ def atomic_add(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) ->
 
 
 @emits(types.void)
+def atomic_max(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) -> None:
+    """Replace an integer by a larger one atomically."""
+    number = code.cast(value, 2, code.signature.args[0].dtype)
+    code.builder.atomic_rmw("max", code.at(target, code.cast(i, 1, types.int64)), number, "monotonic")
+
+
+@emits(types.uint32)
+def byte_of(code: Emitter, x: ir.Value, place: ir.Value) -> ir.Value:
+    """Shift an integer, and keep 8 bits."""
+    shift = code.builder.shl(code.cast(place, 1, code.signature.args[0]), ir.Constant(x.type, 3))
+    low = code.builder.lshr(x, shift)
+    low = code.builder.trunc(low, I32) if x.type != I32 else low
+    return code.builder.and_(low, ir.Constant(I32, 255))
+
+
+@emits(types.uint32)
+def equal_lanes(code: Emitter, byte: ir.Value) -> ir.Value:
+    """Vote on each bit, and keep the lanes that agree: eight votes are faster than one `match.any.sync`."""
+    builder, all_lanes = code.builder, ir.Constant(I32, -1)
+    ballot = builder.module.declare_intrinsic("llvm.nvvm.vote.ballot.sync", (), ir.FunctionType(I32, [I32, ir.IntType(1)]))
+    byte, lanes = code.cast(byte, 0, types.uint32), all_lanes
+    for bit in range(8):
+        is_set = builder.trunc(builder.lshr(byte, ir.Constant(I32, bit)), ir.IntType(1))
+        votes = builder.call(ballot, [all_lanes, is_set])
+        lanes = builder.and_(lanes, builder.select(is_set, votes, builder.not_(votes)))
+    return lanes
+
+
+@emits(types.void)
 def no_unroll(code: Emitter) -> None:
     """Do nothing, but in a way that may not be duplicated, which prevents unrolling."""
     empty = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)

@@ -1,9 +1,15 @@
-"""Device functions for votes among the lanes of a warp, used by blocked segment sums."""
+"""Votes among the lanes of a warp, for blocked segment sums and sorts."""
 
 import numpy as np
 
 from ....simt import Array, cuda
-from .base import ALL_LANES, device, i64
+from .base import ALL_LANES, device, i64, intrinsic
+
+
+@intrinsic("base_llvm.equal_lanes")
+def equal_lanes(byte: int) -> np.uint32:
+    """Return the lanes of the warp that have the same byte as this one, as bits. All lanes must call it."""
+    return np.uint32(cuda.match_any_sync(ALL_LANES, byte))
 
 
 @device

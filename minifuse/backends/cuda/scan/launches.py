@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ....core.dtypes import DType
 from ....core.layout import Layout
 from ....core.operators import Operator
-from ....core.rounding import ceil_div
+from ....core.rounding import ceil_div, power_of_two_above
 from ....ir.scan import Scan
 from ....ir.steps import Step
 from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest
@@ -183,12 +183,3 @@ class CudaScanLauncher(PlannedLauncher):
     def plan(self, aligned: AlignmentFlags) -> GpuPlan:
         """Return the launches for addresses of this alignment."""
         return self.problem.plan(all(aligned))
-
-
-def power_of_two_above(n: int, limit: int) -> int:
-    """Return the smallest power of two that is not below n, at most `limit`.
-
-    >>> power_of_two_above(5, 16), power_of_two_above(1, 8), power_of_two_above(100, 8)
-    (8, 1, 8)
-    """
-    return min(limit, 1 << max(n - 1, 0).bit_length())

@@ -1,0 +1,1 @@
+"""Stable radix sort on a GPU."""

@@ -1,0 +1,123 @@
+"""Sort, scatter by sorting, positions of true elements, last writers: the cuda kernels against NumPy."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.backends.cuda.backend import get_device
+from minifuse.backends.cuda.sort.kernels import SortTile
+from minifuse.backends.cuda.sort.launches import CudaSortLauncher, SortProblem
+from minifuse.compiler import rules
+from minifuse.core.dtypes import BY_NAME
+from minifuse.core.layout import row_major
+from minifuse.core.operators import add, maximum, minimum, mul
+from minifuse.ir.gather import Scatter
+from minifuse.ir.sort import INDICES, VALUES, Sort, order_of
+
+DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
+OUTPUTS = ((VALUES, INDICES), (INDICES,), (VALUES,))
+SMALL_TILE = SortTile(2, 1, 1)  # rows of more than 64 elements are cut into chunks
+
+
+def sample(shape, dtype):
+    """Few distinct elements, of which some floats are special."""
+    x = np.random.default_rng([*shape]).integers(-9, 9, shape)
+    if dtype in ("int32", "int64"):
+        x = x << 20
+    x = np.abs(x) if dtype in ("uint8", "bool") else x
+    x = x.astype(dtype)
+    if dtype.startswith("float"):
+        x = x / x.dtype.type(3)
+        x.flat[[3, 5, 9, 11, 12, 20]] = np.nan, -0.0, 0.0, -np.nan, np.inf, -np.inf
+    return x
+
+
+def sort_on_device(x, dim, descending, names, tile):
+    operands = [mf.zeros(*x.shape, dtype=mf.int64 if name == INDICES else x.dtype.name, backend="cuda") for name in names]
+    operands.append(mf.tensor(x, backend="cuda"))
+    layouts = [row_major(x.shape)] * len(operands)
+    problem = SortProblem(Sort(dim, descending, names), layouts, BY_NAME[x.dtype.name], 2, tile)
+    CudaSortLauncher(get_device(0), problem, layouts)(*[y.address for y in operands])
+    return problem, [y.numpy() for y in operands[:-1]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "dim", "tile"), [((3, 50), 1, None), ((4, 11, 3), 1, None), ((300,), 0, SMALL_TILE)])
+def test_sort_is_stable_with_nan_last_as_in_numpy(dtype, shape, dim, tile):
+    x = sample(shape, dtype)
+    descending, names = len(shape) == 3, OUTPUTS[0]
+    problem, outputs = sort_on_device(x, dim, descending, names, tile)
+    order = order_of(x, dim, descending)
+    values = np.take_along_axis(x, order, dim)
+    assert problem.has_short_rows == (tile is None)
+    np.testing.assert_array_equal(outputs[1], order)
+    np.testing.assert_array_equal(outputs[0], values)
+    if dtype.startswith("float"):
+        np.testing.assert_array_equal(np.signbit(outputs[0])[~np.isnan(values)], np.signbit(values)[~np.isnan(values)])
+
+
+@pytest.mark.parametrize(("names", "tile"), [(OUTPUTS[1], None), (OUTPUTS[2], None), (OUTPUTS[1], SMALL_TILE)])
+def test_a_sort_stores_only_the_outputs_that_are_kept(names, tile):
+    x = sample((2, 130), "int16")
+    _, (output,) = sort_on_device(x, 1, False, names, tile)
+    order = order_of(x, 1, False)
+    np.testing.assert_array_equal(output, order if names == (INDICES,) else np.take_along_axis(x, order, 1))
+
+
+def test_a_long_row_takes_three_launches_for_each_digit():
+    layouts = [row_major((1 << 20,))] * 2
+    plans = [
+        SortProblem(Sort(0, False, (VALUES,)), layouts, BY_NAME[name], 132).plan() for name in ("int8", "float32", "int64")
+    ]
+    assert [len(plan.launches) for plan in plans] == [3, 12, 24]
+    assert plans[0].workspace < plans[1].workspace < plans[2].workspace
+
+
+def test_functions_of_order_run_on_the_device_with_gradients():
+    x = sample((3, 40), "float32")
+    x[np.isnan(x) | np.isinf(x)] = 7
+    results = []
+    for backend in ("cuda", "python"):
+        t = mf.tensor(x, backend=backend, requires_grad=True)
+        weights = mf.tensor(np.arange(120, dtype=np.float32).reshape(3, 40), backend=backend)
+        y = mf.sort(t, 1, descending=True).values * weights + mf.msort(t)
+        y.sum().backward()
+        found = y, t.grad, t.argsort(0), mf.topk(t, 5).indices, mf.median(t, 1).values, mf.quantile(t, 0.3, 1)
+        results.append([z.detach().numpy() for z in found])
+    for ours, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+UFUNCS = {add: np.add, mul: np.multiply, maximum: np.maximum, minimum: np.minimum}
+
+
+@pytest.mark.parametrize("operator", UFUNCS)
+@pytest.mark.parametrize(("before", "count", "size", "after"), [((), 40, 9, ()), ((), 200, 3, ()), ((2,), 30, 7, (40,))])
+def test_a_scatter_by_sort_combines_slices_in_order(monkeypatch, operator, before, count, size, after):
+    monkeypatch.setattr(rules, "MIN_COMPARISONS", 0)
+    rng = np.random.default_rng(count)
+    x, index = rng.integers(1, 3, (*before, count, *after)).astype(np.float32), rng.integers(-1, size + 1, count)
+    expected = np.full((*before, size, *after), operator.identity_for(mf.float32), np.float32)
+    rows, values = np.moveaxis(expected, len(before), 0), np.moveaxis(x, len(before), 0)
+    is_kept = (index >= 0) & (index < size)
+    UFUNCS[operator].at(rows, index[is_kept], values[is_kept])
+    y = Scatter(operator, len(before), size)(mf.tensor(x, backend="cuda"), mf.tensor(index, backend="cuda"))
+    np.testing.assert_array_equal(y.numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(7,), (40, 30), (3, 1111), (0,), (5, 0)])
+def test_masks_select_on_the_device(shape):
+    rng = np.random.default_rng(1)
+    mask, x = rng.random(shape) > 0.6, rng.random(shape).astype(np.float32)
+    m, t = mf.tensor(mask, backend="cuda"), mf.tensor(x, backend="cuda")
+    np.testing.assert_array_equal(t[m].numpy(), x[mask])
+    np.testing.assert_array_equal(mf.nonzero(m).numpy(), np.argwhere(mask))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_of_equal_indices_the_last_one_is_stored(dtype):
+    rng = np.random.default_rng(2)
+    x, index, values = rng.random((20, 3)), rng.integers(0, 20, 70).astype(dtype), rng.random((70, 3))
+    y = mf.tensor(x, backend="cuda").index_copy(0, mf.tensor(index, backend="cuda"), mf.tensor(values, backend="cuda"))
+    x[index] = values
+    np.testing.assert_array_equal(y.numpy(), x)

@@ -22,11 +22,14 @@ class CompositeOp(metaclass=Interned):
         Names of the outputs. Backends identify the op by the first one.
     output_layout_like : tuple of int or None
         For each output, the input whose memory order it has, if the shapes are equal.
+    overwritten_input : int or None
+        The input that the output may be stored over: kernels change some of its elements, and keep the others.
     """
 
     __slots__ = ("__weakref__",)
     names: tuple[str, ...] = ()
     output_layout_like: tuple[int | None, ...] = ()
+    overwritten_input: int | None = None
 
     @property
     def parameters(self) -> tuple[Hashable, ...]:

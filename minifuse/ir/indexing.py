@@ -4,7 +4,7 @@ A basic index comes first, as a view. Then the dims that arrays index are moved 
 are combined into one index of it. So Gather and Scatter, which index one dim, do all the rest, with their gradients.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,10 @@ from ..core.dtypes import bool_, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
 from ..core.indexing import ArrayIndex, Shape, is_mask, parse_index, split_index
 from ..core.layout import broadcast
-from ..core.operators import Operator, add, lt, maximum, where
+from ..core.operators import Operator, lt, maximum, where
 from ..core.traceable import Traceable
-from .array_functions import BoundFunction, Full
+from .array_functions import BoundFunction, Full, ShapeDtype
+from .composite_op import CompositeOp
 from .gather import Gather, Scatter, require_in_range, require_integer_index
 from .numpy_op import NumpyOp
 
@@ -197,7 +198,7 @@ def broadcast_value(value: Any, shape: Shape, x: Any) -> Any:
     if dtype is float or getattr(dtype, "is_float", False):
         require_float(x, dtype)
     if isinstance(dtype, type):  # a number
-        return x.apply(Full(shape, x.dtype), value.to(x.dtype) if isinstance(value, Traceable) else value)
+        return x.apply(Full((), x.dtype), value.to(x.dtype) if isinstance(value, Traceable) else value).expand(*shape)
     extra = value.ndim - len(shape)
     if extra > 0 and value.shape[:extra] == (1,) * extra:
         value = value.reshape(*value.shape[extra:])
@@ -215,21 +216,43 @@ def require_float(x: "Array", dtype: object) -> None:
 
 
 def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | None = None) -> Any:
-    """Store values along a dim at a 1-D index, or combine them with the elements by an operator.
+    """Store values along a dim at a 1-D index, or combine them with the elements by an operator."""
+    return IndexUpdate(operator, dim)(x, index, values)[0] if index.size else x
 
-    If indices are equal, the last value is stored (`LastWriters`).
+
+class IndexUpdate(CompositeOp):
+    """Store slices of the third input in those of the first one along a dim, at the 1-D index in the second.
+
+    With an operator, combine them, in order. Without one, the last of several slices with one index is stored. Indices out
+    of range are dropped.
     """
-    n = x.shape[dim]
-    if operator is add:
-        return x + Scatter(add, dim, n)(values, index)
-    if operator is not None:
-        return operator(x, Scatter(operator, dim, n)(values, index))
-    if not index.size:
-        return x
-    (winner,) = LastWriters(n)(index)  # negative where nothing is stored
-    stored = Gather(dim)(values, maximum(winner, 0))
-    is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - dim - 1))
-    return where(is_stored, stored, x)
+
+    __slots__ = ("dim", "names", "operator")
+    output_layout_like = (0,)
+    overwritten_input = 0
+
+    def __init__(self, operator: Operator | None, dim: int) -> None:
+        self.operator, self.dim = operator, dim
+        self.names = (f"index_{operator or 'copy'}",)
+
+    @property
+    def parameters(self) -> tuple[Hashable, ...]:
+        """The operator and the dim."""
+        return self.operator, self.dim
+
+    def infer(self, x: "Array", index: "Array", values: "Array") -> tuple[ShapeDtype, ...]:
+        """Return the shape and dtype of the first input."""
+        return ((x.shape, x.dtype),)
+
+    def body(self, x: "Array", index: "Array", values: "Array") -> tuple[Any, ...]:
+        """Scatter the values. Without an operator, find the last position of each index, and gather there."""
+        n = x.shape[self.dim]
+        if self.operator is not None:
+            return (self.operator(x, Scatter(self.operator, self.dim, n)(values, index)),)
+        (winner,) = LastWriters(n)(index)  # negative: nothing is stored
+        stored = Gather(self.dim)(values, maximum(winner, 0))
+        is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - self.dim - 1))
+        return (where(is_stored, stored, x),)
 
 
 class LastWriters(NumpyOp):

@@ -99,6 +99,10 @@ class CompositeKernel(StepKernel):
         self.pointwise_outputs = tuple(OpaqueOutput(name, loads, dtype) for name, dtype in outputs)
         super().__init__(*self.pointwise_outputs)
 
+    def can_overwrite(self, k: int, layout: Layout, shape: Shape, dims: tuple[int, ...]) -> bool:
+        """Return whether the op changes an input in place."""
+        return k == self.op.overwritten_input
+
     def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
         """Return the name of the op, and the shapes of its inputs."""
         return f"{self.op.names[0]} of {', '.join(map(str, input_shapes))}"

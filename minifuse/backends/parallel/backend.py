@@ -15,6 +15,7 @@ from ...core.dtypes import BY_NUMPY
 from ...core.errors import FuseError
 from ...core.operators import Operator
 from ...ir.composite_op import CompositeOp
+from ...ir.indexing import IndexUpdate
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
@@ -43,6 +44,7 @@ from .compiler import compile_kernel_text, kernel_text, nested_kernel_text
 from .driver import CpuKernelLauncher, count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
+from .index_update import CpuIndexUpdate
 from .multi_tensor import make_job
 from .scan import CpuScan
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
@@ -255,6 +257,8 @@ class ParallelBackend(Backend):
                 return CpuConvolution(self, step, op, module)
             case CompositeKernel(op=Scan() as op):
                 return CpuScan(step, op)
+            case CompositeKernel(op=IndexUpdate() as op):
+                return CpuIndexUpdate(self, step, op)
         return super().compile(step)
 
     def true_positions(self, x: "Tensor") -> "Tensor":

@@ -17,7 +17,7 @@ from ..core.layout import row_major
 from ..core.operators import Operator, add, where
 from .array_functions import Cast, Copy, CustomVJP, Identity, Matmul, PadSlice, Reduce, SliceUpdate, View
 from .composite_op import CompositeOp, CompositeOutput
-from .gather import Gather, Scatter
+from .gather import Gather, GatherND, Scatter
 from .graph import Argument, Node
 from .numpy_op import NumpyOp
 from .scan import Scan
@@ -77,6 +77,9 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
             return function(*inputs)
         case Gather() | Scatter():
             return batch_indexed(node, batched, inputs, size)
+        case GatherND(dim=dim):
+            own = x.positions(size).reshape(size, *[1] * len(node.shape)).expand(size, *node.shape)
+            return GatherND(dim if dim is None else dim + 1)(x, own, *inputs[1:])
         case CompositeOutput(op=Scan() as scan, index=index):
             return CompositeOutput(Scan(scan.operator, scan.dim + 1, scan.reverse, scan.kept), index)(*inputs)
         case CompositeOutput(op=Sort() as sort, index=index):

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .array_methods import Array
 
 
+MIN_CHECKED_IN_KERNEL = 1 << 17  # elements of an index in host memory that a kernel checks faster than NumPy
+
+
 class Gather(Function):
     """Select slices of the first input along a dim, at the indices in the second.
 
@@ -163,7 +166,9 @@ def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -
     if hasattr(index, "numpy"):
         if active_tracer() is not None or not hasattr(index, "meta"):
             return
-        if not index.meta.backend.is_host and not is_outside(index, size, low):  # on a device, only one bool is copied
+        backend = index.meta.backend
+        is_fast = backend.has_roofline and index.size >= MIN_CHECKED_IN_KERNEL
+        if (is_fast or not backend.is_host) and not is_outside(index, size, low):  # from a device, only one bool is copied
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):

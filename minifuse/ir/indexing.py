@@ -15,11 +15,11 @@ from ..core.dtypes import bool_, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
 from ..core.indexing import ArrayIndex, Shape, is_mask, parse_index, split_index
 from ..core.layout import broadcast
-from ..core.operators import Operator, lt, maximum, where
+from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full, ShapeDtype
 from .composite_op import CompositeOp
-from .gather import Gather, Scatter, require_in_range, require_integer_index
+from .gather import Gather, GatherND, Scatter, require_in_range, require_integer_index
 from .numpy_op import NumpyOp
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def flat_index(arrays: Sequence[Any], sizes: Shape) -> Any:
     flat: Any = None
     is_valid: Any = None
     for i, n in zip(arrays, sizes, strict=True):
-        i = i.to(int64)
-        i = where(lt(i, 0), i + n, i).expand(*shape)
+        i = from_start(i, n).expand(*shape)
         valid = (i >= 0) & lt(i, n)
         flat, is_valid = (i, valid) if flat is None else (flat * n + i, is_valid & valid)
     return flat if len(arrays) == 1 else where(is_valid, flat, -1)
@@ -275,9 +274,57 @@ def last_writers(index: np.ndarray, size: int) -> np.ndarray:
 # Elementwise indices along a dim: gather and scatter of PyTorch, take_along_axis of NumPy.
 
 
+class GatherAlong(CompositeOp):
+    """Select an element of the first input along a dim for each index in the second: y[i, j] = x[i, index[i, j]] for dim=1.
+
+    Negative indices count from the end. An index out of range selects NaN, or 0 for integers.
+    """
+
+    __slots__ = ("dim",)
+    names = ("gather_along",)
+    output_layout_like = (1,)
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+
+    @property
+    def parameters(self) -> tuple[Hashable, ...]:
+        """The dim."""
+        return (self.dim,)
+
+    def infer(self, x: "Array", index: "Array") -> tuple[ShapeDtype, ...]:
+        """Return the shape of the index."""
+        return ((index.shape, x.dtype),)
+
+    def body(self, x: "Array", index: "Array") -> tuple[Any, ...]:
+        """Select by an index for each dim: the positions of the result along all dims but one."""
+        indices = [positions_along(index, d) for d in range(x.ndim)]
+        indices[self.dim] = from_start(index, x.shape[self.dim])
+        return (GatherND(self.dim)(x, *indices),)
+
+    def vjp(self, index: int, g: "Array", *inputs: Any) -> tuple[Any, ...]:
+        """Scatter-add the gradient."""
+        x, i = inputs
+        flat = flat_along(x, i, self.dim)
+        return Scatter(add, 0, x.size)(g.reshape(g.size), flat.reshape(flat.size)).reshape(*x.shape), None
+
+
 def gather_along(x: Any, index: Any, dim: int) -> Any:
     """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim."""
-    return Gather(0)(x.reshape(x.size), flat_along(x, index, dim))
+    if not x.size:  # there is nothing to read
+        return Gather(0)(x.reshape(0), flat_along(x, index, dim))
+    return GatherAlong(dim)(x, index)[0]
+
+
+def positions_along(index: "Array", d: int) -> Any:
+    """Return 0, 1, ... along a dim of an index."""
+    return index.positions(index.shape[d]).reshape(index.shape[d], *[1] * (index.ndim - d - 1)).expand(*index.shape)
+
+
+def from_start(index: "Array", n: int) -> Any:
+    """Return an index whose negative entries, which count from the end, are counted from the start."""
+    index = index.to(int64)
+    return where(lt(index, 0), index + n, index)
 
 
 def scatter_along(x: Any, index: Any, values: Any, dim: int, operator: Operator | None = None) -> Any:
@@ -290,12 +337,9 @@ def scatter_along(x: Any, index: Any, values: Any, dim: int, operator: Operator 
 
 def flat_along(x: Any, index: Any, dim: int) -> Any:
     """Return the row-major position of each selected element; -1 for an index that is out of range."""
-    n, stride = x.shape[dim], prod(x.shape[dim + 1 :])
-    i = index.to(int64)
-    i = where(lt(i, 0), i + n, i)
-    flat = i * stride
+    n, i = x.shape[dim], from_start(index, x.shape[dim])
+    flat = i * prod(x.shape[dim + 1 :])
     for d in range(x.ndim):
         if d != dim:
-            along = i.positions(index.shape[d]).reshape(index.shape[d], *[1] * (x.ndim - d - 1))
-            flat = flat + along * prod(x.shape[d + 1 :])
-    return where((i >= 0) & lt(i, n), flat.expand(*index.shape), -1)
+            flat = flat + positions_along(i, d) * prod(x.shape[d + 1 :])
+    return where((i >= 0) & lt(i, n), flat, -1)

@@ -61,6 +61,7 @@ RULES = {  # name -> (function, arguments, in_dims)
     "product of vectors": (lambda x, v: x[0] @ v, (X, V), (0, None)),
     "gather, shared index": (lambda x, k: x.index_select(0, k), (X, INDEX[0]), (0, None)),
     "gather, shared values": (lambda x, k: x.index_select(1, k.clip(0, 3)), (X[0], INDEX), (None, 0)),
+    "gather along": (lambda x, k: x.gather(1, k.clip(0, 3).unsqueeze(0)), (X, INDEX), 0),
     "gather": (lambda x, k: x.index_select(1, k.clip(0, 4)), (X, INDEX), 0),
     "scatter": (lambda x, k: mf.grad(lambda x: (x.index_select(0, k.clip(0, 3)) ** 2).sum())(x), (X, INDEX), 0),
     "scan": (lambda x: (x.cumsum(0), x.flip(1).cumprod(1)), (X,), 0),

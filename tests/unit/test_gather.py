@@ -17,7 +17,7 @@ from minifuse.compiler.plan import Plan
 from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
 from minifuse.core.operators import add
 from minifuse.inspect.dry_run import launches_of
-from minifuse.ir.gather import Gather, Scatter
+from minifuse.ir.gather import MIN_CHECKED_IN_KERNEL, Gather, Scatter
 from minifuse.ir.kernel_ir import LoopNest
 from minifuse.testing import gradcheck
 from tests.examples import share
@@ -508,3 +508,22 @@ def test_the_range_check_on_a_device_copies_one_bool(monkeypatch):
     assert copied == [1]
     with pytest.raises(IndexingError, match=r"index 5 at \[1\] is out of range"):
         x.index_select(0, mf.tensor([0, 5], backend="cuda"))
+
+
+def test_a_kernel_checks_the_range_of_a_large_index_in_host_memory():
+    x, index = mf.arange(10), np.zeros((2, MIN_CHECKED_IN_KERNEL), np.int64)
+    index[1, 70_000] = 9
+    assert mf.nonzero(x[mf.tensor(index)]).tolist() == [[1, 70_000]]
+    index[1, 70_001] = 10
+    with pytest.raises(IndexingError, match=r"index 10 at \[1, 70001\] is out of range"):
+        x[mf.tensor(index)]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_a_gather_along_a_dim_takes_strides_and_has_a_gradient(dim):
+    x = mf.tensor(RANDOM.normal(size=(4, 5, 3)), backend="python").permute(2, 0, 1).requires_grad_()
+    shape = [2 if d == dim else n for d, n in enumerate(x.shape)]
+    index = mf.tensor(RANDOM.integers(-x.shape[dim], x.shape[dim], shape), backend="python")
+    expected = np.take_along_axis(x.detach().numpy(), index.numpy(), dim)
+    np.testing.assert_array_equal(x.gather(dim, index).detach().numpy(), expected)
+    gradcheck(lambda x: x.gather(dim, index), x.detach().clone().requires_grad_())

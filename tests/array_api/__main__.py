@@ -45,7 +45,7 @@ def main() -> int:
         environment["MINIFUSE_ARRAY_API_JSON"] = str(chosen.json.resolve())
     command = [
         sys.executable, "-m", "pytest", "array_api_tests", "-q", "-p", "tests.array_api.plugin", "-p", "no:cacheprovider",
-        "--disable-warnings", "--max-examples", str(chosen.examples), *rest,
+        "--disable-warnings", "--disable-deadline", "--max-examples", str(chosen.examples), *rest,
     ]  # fmt: skip
     return subprocess.run(command, cwd=chosen.suite, env=environment, check=False).returncode
 

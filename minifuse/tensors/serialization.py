@@ -17,14 +17,14 @@ References
 .. [1] Hugging Face, "Safetensors": the format, https://github.com/huggingface/safetensors
 """
 
-import json
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -33,9 +33,11 @@ from ..core.dtypes import BY_NAME, NumpyArray
 from ..core.errors import CheckpointError, DTypeError, MissingPartError
 from ..runtime.atomic_files import reason, remedy, replace_content
 from .checkpoint_digests import DIGEST_KEY, DIGEST_PREFIX, contents_digest, digest_entry, header_digest
+from .checkpoint_trees import ONE_TENSOR, STATE_KEY, flatten_state, unflatten_state
 from .tensor import Tensor
 
 PathLike = str | os.PathLike[str]
+Target = PathLike | IO[bytes]  # a path, or an open binary file such as io.BytesIO
 
 DTYPE_NAMES = {
     "F32": "float32",
@@ -47,19 +49,19 @@ DTYPE_NAMES = {
     "U8": "uint8",
     "BOOL": "bool",
 }  # element type in the format -> name of minifuse's dtype
-STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of save_state
 
 
-def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors to a file, by name. Writing is atomic: the file is complete, or unchanged.
+def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a tensor, or tensors by name, to a file. Writing to a path is atomic: the file is complete, or unchanged.
 
     Parameters
     ----------
-    tensors : mapping of str to Tensor
+    tensors : Tensor, or mapping of str to Tensor
         Tensors of any layout and backend, such as `model.state_dict()`. Each tensor is written in full, even if several
         share memory.
-    path : path
-        The file, by convention with the extension `.safetensors`. An existing file is replaced.
+    path : path, or binary file
+        The file, by convention with the extension `.safetensors`. An existing file is replaced. To an open file, such as
+        io.BytesIO, the contents are written at its position.
     metadata : mapping of str to str, optional
         Strings that `load_metadata` returns.
 
@@ -89,8 +91,21 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     >>> mf.save({"weight": mf.ones(2, 3), "count": mf.tensor(7)}, path, {"epoch": "3"})
     >>> mf.load(path)["weight"].shape, mf.load(path)["count"], mf.load_metadata(path)
     ((2, 3), tensor(7), {'epoch': '3'})
+
+    A tensor alone, in memory:
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> mf.save(mf.ones(2), file)
+    >>> file.seek(0)
+    0
+    >>> mf.load(file)
+    tensor([1., 1.])
     """
     metadata, arrays = dict(metadata or {}), dict[str, NumpyArray]()
+    if isinstance(tensors, Tensor):
+        tensors, tree = flatten_state(tensors)
+        metadata |= tree
     if DIGEST_KEY in metadata:
         raise DTypeError(f"save: the metadata key {DIGEST_KEY!r} is reserved for the digest, which save adds; remove it")
     for name, text in metadata.items():
@@ -117,20 +132,20 @@ def is_text(x: object) -> bool:
     return isinstance(x, str) and not any("\ud800" <= character <= "\udfff" for character in x)
 
 
-def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
+def load(path: Target, backend: str | None = None) -> Any:
     """Read all tensors of a safetensors file, written by `save`, PyTorch or another library.
 
     Parameters
     ----------
-    path : path
-        The file.
+    path : path, or binary file
+        The file. An open file is read from its position to its end.
     backend : str, optional
         The backend that stores the tensors. Default: the default backend.
 
     Returns
     -------
-    dict of str to Tensor
-        Contiguous tensors; none share memory.
+    dict of str to Tensor, or Tensor
+        Contiguous tensors; none share memory. The tensor alone, if `save` received one.
 
     Raises
     ------
@@ -149,10 +164,11 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
     >>> other.load_state_dict(mf.load(path))
     LoadResult(missing_keys=[], unexpected_keys=[])
     """
-    return read_tensors("load", path, backend)[0]
+    tensors, metadata = read_tensors("load", path, backend)
+    return tensors["value"] if metadata.get(STATE_KEY) == ONE_TENSOR else tensors
 
 
-def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(call: str, path: Target, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors of a file by name, and its metadata."""
     target = get_backend(backend)
     with open_checkpoint(call, path) as file:
@@ -167,7 +183,7 @@ def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[s
     return tensors, metadata
 
 
-def load_metadata(path: PathLike) -> dict[str, str]:
+def load_metadata(path: Target) -> dict[str, str]:
     """Read the metadata of a file that `save` wrote, without reading the tensors.
 
     Raises
@@ -187,7 +203,7 @@ def load_metadata(path: PathLike) -> dict[str, str]:
         return file.metadata
 
 
-def save_state(state: object, path: PathLike) -> None:
+def save_state(state: object, path: Target) -> None:
     """Write a tree of tensors, numbers and strings to one file, such as the state of a training run.
 
     Parameters
@@ -220,7 +236,7 @@ def save_state(state: object, path: PathLike) -> None:
     save(tensors, path, metadata)
 
 
-def load_state(path: PathLike, backend: str | None = None) -> Any:
+def load_state(path: Target, backend: str | None = None) -> Any:
     """Read a file that `save_state` wrote, and return an equal tree. Numbers are equal bit by bit.
 
     Parameters
@@ -254,59 +270,6 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
         raise CheckpointError(
             f"load_state: {path} describes a tree that does not match its tensors: {error!r}; use another copy"
         ) from error
-
-
-# Trees as tensors by name, and metadata that describes the tree.
-
-
-def flatten_state(tree: object) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return the tensors of a tree by name, and metadata from which `unflatten_state` restores the tree.
-
-    In the metadata a tensor is {"tensor": name}, a tuple {"tuple": [...]}, and a dict {"dict": [[key, value], ...]}.
-    Lists, numbers and strings are stored as they are.
-    """
-    tensors: dict[str, Tensor] = {}
-
-    def encode(x: object, keys: tuple[str, ...]) -> object:
-        if isinstance(x, Tensor):
-            name = ".".join(keys) or "value"
-            if name in tensors:
-                raise DTypeError(f"save_state: two tensors would have the name {name!r}; rename a key that contains a dot")
-            tensors[name] = x
-            return {"tensor": name}
-        if x is None or type(x) in (bool, int, float, str):
-            return x
-        if type(x) is list or type(x) is tuple:
-            parts = [encode(y, (*keys, str(k))) for k, y in enumerate(x)]
-            return parts if type(x) is list else {"tuple": parts}
-        if isinstance(x, dict):
-            return {"dict": [[encode(key, (*keys, "key")), encode(y, (*keys, str(key)))] for key, y in x.items()]}
-        raise DTypeError(
-            f"save_state: {'.'.join(keys) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
-            "dicts, lists and tuples of them; wrap arrays in mf.tensor"
-        )
-
-    return tensors, {STATE_KEY: json.dumps(encode(tree, ()))}
-
-
-def unflatten_state(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> Any:
-    """Restore the tree that `flatten_state` received."""
-
-    def decode(x: Any) -> Any:
-        if isinstance(x, list):
-            return [decode(y) for y in x]
-        if not isinstance(x, dict):
-            return x
-        ((kind, parts),) = x.items()
-        if kind == "tensor":
-            return tensors[parts]
-        if kind == "tuple":
-            return tuple(decode(y) for y in parts)
-        if kind == "dict":
-            return {decode(key): decode(y) for key, y in parts}
-        raise ValueError(kind)
-
-    return decode(json.loads(metadata[STATE_KEY]))
 
 
 # Files.
@@ -372,8 +335,8 @@ class CheckpointFile:
         )
 
 
-def write_file(data: bytes, path: PathLike) -> None:
-    """Replace the content of a file atomically.
+def write_file(data: bytes, path: Target) -> None:
+    """Replace the content of a file atomically, or write to an open file.
 
     Raises
     ------
@@ -381,7 +344,10 @@ def write_file(data: bytes, path: PathLike) -> None:
         The file cannot be written. Nothing has changed, and no other file is left.
     """
     try:
-        replace_content(path, data)
+        if hasattr(path, "write"):
+            path.write(data)
+        else:
+            replace_content(path, data)
     except ValueError as error:
         raise CheckpointError(f"save: {path!r} is not a valid path: {error}; nothing was written") from None
     except OSError as error:
@@ -391,14 +357,21 @@ def write_file(data: bytes, path: PathLike) -> None:
 
 
 @contextmanager
-def open_checkpoint(call: str, path: PathLike) -> Iterator[CheckpointFile]:
-    """Open a safetensors file for reading.
+def open_checkpoint(call: str, path: Target) -> Iterator[CheckpointFile]:
+    """Open a safetensors file for reading. The rest of an open file is copied to a temporary file, which the package maps.
 
     Raises
     ------
     CheckpointError
         The file cannot be read, or is damaged.
     """
+    if hasattr(path, "read"):
+        with tempfile.NamedTemporaryFile() as copy:
+            copy.write(path.read())
+            copy.flush()
+            with open_checkpoint(call, copy.name) as checkpoint:
+                yield checkpoint
+        return
     package = import_safetensors()
     try:
         size = file_size(path)

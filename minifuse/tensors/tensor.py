@@ -310,6 +310,9 @@ class Tensor(GradMethods):
     def __contains__(self, x: object) -> bool:
         return bool((self == x).any())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.shape else super().__format__(spec)
+
     def __repr__(self) -> str:
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
         text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)

@@ -1,6 +1,7 @@
 """tensors.serialization: a file is written whole or not at all, and a damaged file is an error that names the damage."""
 
 import errno
+import io
 import json
 import os
 import resource
@@ -603,3 +604,30 @@ def test_a_training_run_goes_on_as_if_it_had_never_stopped(tmp_path):
     loader.epoch = state["epoch"]
     mf.set_rng_state(state["random"])
     assert first + [epoch(*whole) for _ in range(2)] == losses
+
+
+def test_a_tensor_alone_is_restored_as_a_tensor(tmp_path):
+    mf.save(mf.tensor(NUMBERS), tmp_path / "a")
+    assert mf.load(tmp_path / "a", "python").tolist() == NUMBERS.tolist()
+    assert load_state(tmp_path / "a").tolist() == NUMBERS.tolist()
+
+
+def test_tensors_are_written_to_an_open_file_and_read_at_its_position():
+    file = io.BytesIO()
+    file.write(b"before")
+    mf.save(samples(), file, {"epoch": "1"})
+    for read, expected in ((mf.load, samples()), (mf.load_metadata, {"epoch": "1"})):
+        file.seek(len(b"before"))
+        found = read(file)
+        same(found, expected) if read is mf.load else None
+        assert found.keys() == expected.keys()
+    file.seek(0)
+    with pytest.raises(CheckpointError, match="not a complete safetensors file"):
+        mf.load(file)
+
+
+def test_a_state_is_stored_in_memory():
+    file = io.BytesIO()
+    save_state({"step": 3}, file)
+    file.seek(0)
+    assert load_state(file) == {"step": 3}

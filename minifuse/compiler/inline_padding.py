@@ -16,7 +16,7 @@ from operator import and_
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.dtypes import int64
+from ..core.dtypes import bool_, int64
 from ..core.indexing import Range, Shape
 from ..core.operators import Operator, maximum, minimum, where
 from ..core.overlap import range_interval
@@ -374,4 +374,6 @@ def is_inside(ranges: Sequence[Range], shape: Shape) -> Node:
         conditions += [index >= start] * (start > 0) + [index < stop] * (stop < shape[d])
         if step > 1 and size > 1:
             conditions.append((index - start if start else index) % step == 0)
+    if not conditions:  # the slice is the whole array
+        return Node(Full(shape, bool_), (literal(True, bool_),), shape, bool_)
     return reduce(and_, conditions)

@@ -88,3 +88,8 @@ def test_a_wrong_rounding_mode_is_refused():
         mf.div(mf.tensor([1.0]), 2, rounding_mode="up")
     with pytest.raises(TypeError, match="unexpected keyword argument 'base'"):
         mf.pow(mf.tensor([1.0]), base=2)
+
+
+def test_one_element_is_joined_with_an_empty_array():
+    x = mf.ones(1, 1, backend="parallel")
+    assert mf.cat([x, x[:0]]).tolist() == [[1]]

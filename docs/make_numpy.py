@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from minifuse.core.operators import Operator
-from minifuse.functions import load, numpy_names
+from minifuse.functions import load, nan_reductions, numpy_names
 from minifuse.ir.numpy_api import (
     FUNCTIONS,
     UFUNCS,
@@ -38,6 +38,7 @@ SECTIONS = {
     "Signs, angles and hyperbolic functions": trigonometry,
     "Parts of numbers": number_parts,
     "Functions of the library": numpy_names,
+    "Reductions without NaN": nan_reductions,
 }
 
 

@@ -2,6 +2,7 @@
 
     MinifuseError
     ├── ShapeError        (ValueError)    shapes, sizes or dims do not fit together
+    │   ├── NoDimsError                   the length of a 0-d array; also a TypeError
     │   └── ViewError                     no strides over the same memory describe this shape
     ├── DTypeError        (TypeError)     an unknown dtype, or one that the operation does not support
     ├── IndexingError     (IndexError)    an index out of range or of the wrong type
@@ -57,6 +58,10 @@ class MinifuseError(Exception):
 
 class ShapeError(MinifuseError, ValueError):
     """Shapes, sizes or dims do not fit together."""
+
+
+class NoDimsError(ShapeError, TypeError):
+    """A 0-d array has no length, and no parts to iterate over; a TypeError, too, as for Python's numbers."""
 
 
 class ViewError(ShapeError):

@@ -16,6 +16,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     random         randint, normal, bernoulli, multinomial, x.uniform_(), ...
     attributes     x.dim(), x.numel(), x.float(), x.cpu(), x.device, ...
     numpy_names    NumPy's names of these functions: np.concatenate, np.einsum, np.roll, ...
+    nan_reductions  NumPy's reductions that leave out NaN: np.nanmean, np.nanmax, ...
     array_api      the namespace of the array API standard, which libraries ask tensors for
     matrices       det, svd, cholesky_solve, ... as in torch
     linalg, fft    `mf.linalg` and `mf.fft`
@@ -32,12 +33,13 @@ from typing import Any
 
 from ..core.dtypes import OTHER_NAMES
 from ..core.errors import ShapeError
+from ..core.lazy_text import LazyText
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import MORE_ENTRIES
 
 MODULES = (
     "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
-    "attributes", "scans", "special", "matrices", "indexing", "ordering", "neural", "numpy_names",
+    "attributes", "scans", "special", "matrices", "indexing", "ordering", "neural", "numpy_names", "nan_reductions",
 )  # fmt: skip
 
 
@@ -104,8 +106,11 @@ def in_place_function(function: Callable[..., Array], name: str) -> Callable[...
 
 def missing_error(owner: str, name: str, prefix: str) -> AttributeError:
     """Return the error for a name that does not exist, with what to write instead."""
-    advice = import_module(f"{__name__}.missing").advice(name, prefix)
-    return AttributeError(f"{owner} has no attribute {name!r}{advice}", name=name)
+
+    def text() -> str:
+        return f"{owner} has no attribute {name!r}{import_module(f'{__name__}.missing').advice(name, prefix)}"
+
+    return AttributeError(LazyText(text), name=name)
 
 
 def array_namespace(array: Array, /, *, api_version: str | None = None) -> Any:

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..core.dtypes import float64
 from ..core.errors import ShapeError
-from ..core.operators import Operator, add, maximum, minimum, mul
+from ..core.operators import Operator, add, maximum, minimum, mul, where
 from ..core.traceable import Traceable
 from ..ir.array_methods import Array
-from ..ir.numpy_api.table import ACCUMULATIONS, as_operand, define, dtype_from_numpy, implements
+from ..ir.numpy_api.table import ACCUMULATIONS, as_operand, call_once, define, dtype_from_numpy, implements
 from .joining import cat, column_stack, dstack, hstack, meshgrid, repeat_interleave, roll, rot90, stack, tile, vstack
 from .products import einsum, kron
 from .scans import accumulate_logarithms, cumulative_prod, cumulative_sum, running, scan_once
@@ -39,6 +39,26 @@ define(np.column_stack, lambda tup: column_stack(tup), "Join arrays along dim 1.
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Join two arrays along a dim; by default, their elements."""
     return concatenate((arr, as_array(values)), axis)
+
+
+@implements(np.pad)
+def pad(array: Array, pad_width: Any, mode: Any = "constant", constant_values: Any = 0) -> Any:
+    """Add elements before and after each dim: a number, or elements that NumPy's mode chooses (edge, reflect, wrap, ...)."""
+    if not isinstance(constant_values, int | float):
+        return NotImplemented
+    for d, (before, after) in enumerate(np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()):
+        n = array.shape[d]
+        index: Any = np.pad(np.arange(n), (before, after), "edge" if mode == "constant" else mode)
+        array = array[(*[slice(None)] * d, index)]
+        if mode == "constant":
+            array = call_once(fill_outside, array, parameters=(d, before, before + n, constant_values))
+    return array
+
+
+def fill_outside(x: Array, dim: int, start: int, stop: int, value: float) -> Array:
+    """Replace the elements outside of start:stop along a dim by a number."""
+    position = x.positions(x.shape[dim]).reshape(-1, *[1] * (x.ndim - 1 - dim))
+    return where((position >= start) & (position < stop), x, value).to(x.dtype)
 
 
 @implements(np.tile)
@@ -71,9 +91,9 @@ define(np.diagonal, lambda a, offset=0, axis1=0, axis2=1: diagonal(a, offset, ax
 
 
 @implements(np.trace)
-def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Sum a diagonal."""
-    return diagonal(a, offset, axis1, axis2).sum(-1)
+    return np.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 @implements(np.vander)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 import numpy as np
 
 from ..core.dtypes import DType, Number, as_dtype, as_number
-from ..core.errors import DTypeError, ShapeError
+from ..core.errors import DTypeError, NoDimsError, ShapeError
 from ..core.indexing import Dims, Index, Shape, infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
 from ..core.operator_entry import T
 from ..core.operators import TABLE, Operator, add, and_, clamp_max, clamp_min, eq, maximum, minimum, mul, ne, or_, pow  # noqa: A004
@@ -101,7 +101,7 @@ class Array(Traceable):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ShapeError("len: a 0-d array has no length; use x.item() for its one element")
+            raise NoDimsError("len: a 0-d array has no length; use x.item() for its one element")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:

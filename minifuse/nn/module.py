@@ -17,6 +17,7 @@ from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import no_grad
 from ..core.dtypes import DType
 from ..core.errors import DTypeError, ShapeError
+from ..core.lazy_text import LazyText
 from ..runtime.memory_pool import write_clock
 from ..tensors.creation import DTypeLike
 from ..tensors.tensor import Tensor
@@ -387,7 +388,7 @@ class Module(ModuleMethods):
             return compute(self)
         if hasattr(type(self), name):  # a property that raised AttributeError: raise its own message
             return object.__getattribute__(self, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name}{suggestion(name, dir(self))}")
+        raise AttributeError(LazyText(lambda: f"{type(self).__name__} has no attribute {name}{suggestion(name, dir(self))}"))
 
     # Representation.
 
@@ -446,5 +447,4 @@ def join_names(prefix: str, name: str) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean ...?" with the most similar known name, or "" if none is similar."""
-    matches = get_close_matches(name, known, n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    return "".join(f"; did you mean {match}?" for match in get_close_matches(name, known, n=1))

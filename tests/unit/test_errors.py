@@ -3,6 +3,7 @@
 A wrong call changes nothing: every row also compares its operands with copies made before.
 """
 
+import pickle
 import re
 from inspect import getsourcelines
 from math import inf, nan
@@ -21,6 +22,7 @@ from minifuse.core.errors import (
     GradientError,
     IndexingError,
     MinifuseError,
+    NoDimsError,
     OverlapError,
     ShapeError,
     ViewError,
@@ -204,8 +206,8 @@ SHAPES = {
         "bool: shape (3,) has 3 elements, expected 1; use x.any() or x.all()",
     ),
     "truth of none": (lambda o: bool(o.empty), ShapeError, "bool: shape (2, 0) has 0 elements"),
-    "len of 0-d": (lambda o: len(o.n), ShapeError, "len: a 0-d array", "use x.item()"),
-    "for over 0-d": (lambda o: list(o.n), ShapeError, "0-d", "use x.item()"),
+    "len of 0-d": (lambda o: len(o.n), NoDimsError, "len: a 0-d array", "use x.item()"),
+    "for over 0-d": (lambda o: list(o.n), NoDimsError, "0-d", "use x.item()"),
     "negative size": (lambda o: mf.zeros(2, -3), ShapeError, "shape (2, -3) has a negative size; sizes are 0 or more"),
     "size of text": (lambda o: mf.ones("2"), ShapeError, "sizes are integers, got '2' (str)"),
     "size of None": (lambda o: mf.ones(None), ShapeError, "sizes are integers, got None (NoneType)"),
@@ -691,3 +693,22 @@ def test_the_drawn_tree_is_the_tree():
         assert above[depth - 1] in error.__bases__
         assert depth > 1 or {base.__name__ for base in error.__bases__} == {"MinifuseError", built_in}
         above[depth:] = [error]
+
+
+@pytest.mark.parametrize("owner", [mf, mf.ones(1), mf.nn, mf.nn.functional, mf.nn.Linear(2, 3)], ids=lambda x: str(x)[:20])
+def test_similar_names_are_searched_only_for_a_printed_message(owner, monkeypatch):
+    searched = []
+
+    def search(name, *rest, n=1):
+        searched.append(name)
+        return ["other"]
+
+    monkeypatch.setattr("minifuse.functions.missing.get_close_matches", search)
+    monkeypatch.setattr("minifuse.nn.module.get_close_matches", search)
+    assert not hasattr(owner, "subtrct")
+    assert not searched
+    with pytest.raises(AttributeError) as raised:
+        owner.subtrct  # noqa: B018
+    assert "other" in str(raised.value)
+    assert repr(pickle.loads(pickle.dumps(raised.value))) == repr(raised.value)
+    assert searched

@@ -19,7 +19,7 @@ from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive
 from .im2col import as_numbers
 from .layers import FunctionLayer, apply, require_tensor
 
-CUBIC = -0.75  # the parameter of the cubic kernel, as in PyTorch
+CUBIC, ANTIALIASED_CUBIC = -0.75, -0.5  # the parameters of the cubic kernels, as in PyTorch
 LINEAR_MODES = {"linear": 1, "bilinear": 2, "trilinear": 3}  # mode -> number of dims
 CUBIC_MODES = {"bicubic": 2}
 MODES = ("nearest", "nearest-exact", "area", *LINEAR_MODES, *CUBIC_MODES)
@@ -55,7 +55,7 @@ def interpolate(
     recompute_scale_factor : bool, optional
         If True, the distance of the points follows from the size of the output, not from `scale_factor`.
     antialias : bool
-        Not supported.
+        If True, "bilinear" and "bicubic" take weighted means of all elements that a smaller image has a point for.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def interpolate(
     ShapeError
         x has too few or too many dims for the mode, or the size is less than 1.
     ValueError
-        The mode does not exist, both or none of `size` and `scale_factor` are given, or `antialias` is True.
+        The mode does not exist, both or none of `size` and `scale_factor` are given, or the mode has no `antialias`.
 
     Examples
     --------
@@ -79,8 +79,9 @@ def interpolate(
     """
     require_tensor("interpolate", x)
     dims = x.ndim - 2
-    if mode not in MODES or antialias:
-        raise ValueError(f"interpolate: got mode={mode!r}, antialias={antialias}; use one of {', '.join(MODES)}, and False")
+    if mode not in (ANTIALIASED_MODES if antialias else MODES):
+        expected = "bilinear or bicubic" if antialias else f"one of {', '.join(MODES)}"
+        raise ValueError(f"interpolate: got mode={mode!r} and antialias={antialias}, expected {expected}")
     if not 1 <= dims <= 3 or (LINEAR_MODES | CUBIC_MODES).get(mode, dims) != dims:
         raise ShapeError(f"interpolate: got x of shape {x.shape}, which mode={mode!r} does not support; see its modes")
     if (size is None) == (scale_factor is None):
@@ -99,7 +100,8 @@ def interpolate(
     if mode == "area":
         y: A = AREA[dims - 1](x, sizes)
         return y
-    return apply(BoundFunction(_interpolate, (sizes, scales, mode, bool(align_corners))), x)
+    function = _interpolate_antialiased if antialias else _interpolate
+    return apply(BoundFunction(function, (sizes, scales, mode, bool(align_corners))), x)
 
 
 def _interpolate(
@@ -122,14 +124,62 @@ def _interpolate(
     return x
 
 
+def _interpolate_antialiased(
+    x: Array, sizes: tuple[int, ...], scales: tuple[float | None, ...], mode: str, align_corners: bool
+) -> Array:
+    """Multiply each dim by a matrix of weights: the kernel, as wide as the distance of the points if that is above 1."""
+    for d, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        n = x.shape[d]
+        distance = point_distance(n, size, scale, align_corners)
+        points = (x.positions(size).to(x.dtype) + 0.5) * distance
+        offsets = x.positions(n).to(x.dtype) + 0.5 - points.reshape(-1, 1)  # (size, n)
+        weights = ANTIALIASED_MODES[mode](abs(offsets / max(distance, 1.0)))
+        weights = weights / weights.sum(1, keepdim=True)
+        x = (x.transpose(d, -1) @ weights.T).transpose(d, -1)
+    return x
+
+
+def triangle(t: Array) -> Array:
+    """Return the weight of an element at a distance t, which is not negative, in a linear mode."""
+    return maximum(1 - t, 0)
+
+
+def keys_kernel(t: Array, a: float) -> Array:
+    """Return Keys' cubic weight of an element at a distance t, which is not negative."""
+    return where(t < 1, keys_near(t, a), where(t < 2, keys_far(t, a), 0.0))
+
+
+def keys_near(t: Array, a: float) -> Array:
+    """Return Keys' weight at a distance of at most 1."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def keys_far(t: Array, a: float) -> Array:
+    """Return Keys' weight at a distance from 1 to 2."""
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+
+ANTIALIASED_MODES: dict[str, Callable[[Array], Array]] = {
+    "bilinear": triangle,
+    "bicubic": lambda t: keys_kernel(t, ANTIALIASED_CUBIC),
+}
+
+
+def point_distance(n: int, size: int, scale: float | None, align_corners: bool) -> float:
+    """Return the distance of the points of the output, in elements of the input."""
+    if align_corners:
+        return (n - 1) / (size - 1) if size > 1 else 0.0
+    return n / size if scale is None else 1 / scale
+
+
 def taps_along(x: Array, n: int, size: int, scale: float | None, mode: str, align_corners: bool) -> list[Tap]:
     """Return the taps of `size` points along a dim of n elements."""
     is_nearest = mode.startswith("nearest")
     position = x.positions(size).to(float32 if is_nearest or not x.dtype.is_float else x.dtype)
+    distance = point_distance(n, size, scale, align_corners)
     if align_corners:
-        point = position * ((n - 1) / (size - 1) if size > 1 else 0.0)
+        point = position * distance
     else:
-        distance = n / size if scale is None else 1 / scale
         point = position * distance if mode == "nearest" else (position + 0.5) * distance - 0.5 * (not is_nearest)
     if is_nearest:
         return [(minimum(point.to(int64), n - 1), None)]
@@ -156,13 +206,7 @@ def cubic_taps(point: Array, inside: Callable[[Array], Array]) -> list[Tap]:
     first = whole_part(point)
     t = point - first.to(point.dtype)
 
-    def near(s: Array) -> Array:
-        return ((CUBIC + 2) * s - (CUBIC + 3)) * s * s + 1
-
-    def far(s: Array) -> Array:
-        return ((CUBIC * s - 5 * CUBIC) * s + 8 * CUBIC) * s - 4 * CUBIC
-
-    weights = far(t + 1), near(t), near(1 - t), far(2 - t)
+    weights = keys_far(t + 1, CUBIC), keys_near(t, CUBIC), keys_near(1 - t, CUBIC), keys_far(2 - t, CUBIC)
     return [(inside(first + k - 1), weight) for k, weight in enumerate(weights)]
 
 

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from .adam_variants import Adamax, NAdam, RAdam
     from .adaptive import Adadelta, Adafactor, Adagrad, RMSprop
     from .lbfgs import LBFGS
+    from .muon import Muon
     from .sign_based import ASGD, Lion, Rprop
 
 MODULE_OF = {
     "LBFGS": "lbfgs",
+    "Muon": "muon",
     **dict.fromkeys(["Adamax", "NAdam", "RAdam"], "adam_variants"),
     **dict.fromkeys(["Adadelta", "Adafactor", "Adagrad", "RMSprop"], "adaptive"),
     **dict.fromkeys(["ASGD", "Lion", "Rprop"], "sign_based"),
 }
 INSTEAD = {  # names of PyTorch that minifuse lacks -> what to use
-    "Muon": "it rounds to bfloat16, which minifuse lacks; use mf.optim.AdamW, or mf.optim.Adafactor for matrices",
     "SparseAdam": "gradients are never sparse; use mf.optim.Adam",
 }
 
@@ -42,6 +43,7 @@ __all__ = [
     "ConstantSchedule",
     "CosineSchedule",
     "Lion",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

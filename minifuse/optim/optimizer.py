@@ -341,7 +341,9 @@ class Optimizer:
         for name, x in group.items():
             if name in self.defaults:
                 default = self.defaults[name]
-                settings[name] = tuple(x) if isinstance(default, tuple) else x if isinstance(default, bool) else float(x)
+                settings[name] = (
+                    tuple(x) if isinstance(default, tuple) else x if isinstance(default, bool | str) else float(x)
+                )
             elif name not in ("params", *IGNORED_SETTINGS) and (name not in self.fixed or x != self.fixed[name]):
                 raise ValueError(f"{caller}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
         return settings

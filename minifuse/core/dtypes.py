@@ -12,13 +12,13 @@ from .errors import DTypeError
 class DType:
     """A data type: its name, its short name in generated source, and its size in bytes."""
 
-    __slots__ = ("is_float", "is_index", "is_integer", "is_small", "itemsize", "limits", "name", "numpy", "short")
+    __slots__ = ("is_float", "is_index", "is_integer", "is_small", "itemsize", "kind", "limits", "name", "numpy", "short")
 
     def __init__(self, name: str, short: str) -> None:
         self.name, self.short = name, short
         self.numpy: np.dtype[Any] = np.dtype(name)
-        self.itemsize = self.numpy.itemsize
-        self.is_float, self.is_integer = self.numpy.kind == "f", self.numpy.kind in "iu"
+        self.itemsize, self.kind = self.numpy.itemsize, self.numpy.kind  # "f", "i", "u" or "b", as in NumPy
+        self.is_float, self.is_integer = self.kind == "f", self.kind in "iu"
         self.limits = (0, 1)  # the least and the greatest integer
         if self.is_integer:
             self.limits = int(np.iinfo(self.numpy).min), int(np.iinfo(self.numpy).max)

@@ -21,6 +21,7 @@ from ..backends.registry import backends, get_backend
 from ..core.dtypes import BY_NAME, DType, as_dtype, bool_, float32, int64
 from ..core.errors import IndexingError, ShapeError
 from ..ir.array_methods import Array
+from ..ir.numpy_api.table import find_entry
 from ..tensors import creation
 from ..tensors.tensor import Tensor
 from .creation import as_tensor
@@ -34,6 +35,7 @@ from .joining import meshgrid as meshgrid
 from .joining import roll as rolled
 from .joining import stack as stacked
 from .joining import tile as tile
+from .ordering import unique
 
 __array_api_version__ = "2024.12"
 
@@ -83,10 +85,9 @@ triu(x, /, *, k=0)
 unique_all(x, /)
 unique_counts(x, /)
 unique_inverse(x, /)
-unique_values(x, /)
 unstack(x, /, *, axis=0)
 var(x, /, *, axis=None, correction=0.0, keepdims=False)
-where(condition, x1, x2, /)
+where(condition, x1=None, x2=None, /)
 """
 LINALG = """
 cholesky(x, /, *, upper=False)
@@ -194,8 +195,8 @@ def expand_dims(x: Array, /, axis: int) -> Any:
     return x.unsqueeze(axis)
 
 
-def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """Return the differences of neighboring elements, n times."""
+def diff(x: Array, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Return the differences of neighboring elements, n times. NumPy and scikit-learn pass n by position."""
     return x.diff(n, axis, prepend, append)
 
 
@@ -290,6 +291,11 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
     return x.argsort(axis, descending)
 
 
+def unique_values(x: Array, /) -> Any:
+    """Return the different elements in ascending order, as libraries expect; NumPy's function has no order."""
+    return unique(x)
+
+
 class Info:
     """Describe what this namespace can do, as the standard's inspection functions ask."""
 
@@ -332,6 +338,14 @@ FUNCTIONS = table(
 )
 linalg = SimpleNamespace(**table(LINALG, np.linalg) | {"vecdot": vecdot})
 globals().update(FUNCTIONS, **TYPES)
+
+
+def __getattr__(name: str) -> Any:
+    """Return NumPy's function of a name that the standard lacks, if minifuse computes it: einsum, pad, nansum, ..."""
+    function = None if name.startswith("_") else getattr(np, name, None)
+    if callable(function) and find_entry(function) is not None:
+        return function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -120,7 +120,10 @@ def is_cuda(x: Array) -> bool:
 
 
 PROPERTIES: dict[str, tuple[Callable[[Array], Any], str]] = {
-    "device": (lambda x: x.backend if is_cuda(x) else "cpu", "Where the elements are: cpu, or cuda:k."),
+    "device": (
+        lambda x: "cpu" if x.backend == host_backend() else x.backend,
+        "Where the elements are: cpu for the default backend of the CPU, else the name of the backend, as cuda:1.",
+    ),
     "is_cuda": (is_cuda, "Whether the elements are in the memory of a GPU."),
     "is_cpu": (lambda x: not is_cuda(x), "Whether the elements are in the memory of the CPU."),
     "itemsize": (lambda x: x.dtype.itemsize, "The size of an element, in bytes."),

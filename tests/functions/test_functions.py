@@ -208,3 +208,9 @@ def test_devices_stand_for_backends() -> None:
         assert mf.rand(2, device="cpu").to("cpu").device == "cpu"
         with pytest.raises(mf.BackendError, match="tpu"):
             mf.zeros(2, device="tpu")
+
+
+def test_a_tensor_is_created_on_the_device_of_another() -> None:
+    for backend in ("python", "parallel"):
+        x = mf.zeros(2, backend=backend)
+        assert (x + mf.arange(2, device=x.device)).tolist() == [0, 1]

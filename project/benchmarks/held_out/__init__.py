@@ -1,4 +1,4 @@
-"""Sixty programs from papers, books and notebooks, written without regard to how minifuse fuses.
+"""Eighty programs from papers, books and notebooks, written without regard to how minifuse fuses.
 
 Each file contains programs of one kind, as entries of its table PROGRAMS. `rows/held_out.py` makes rows of them.
 """
@@ -7,9 +7,12 @@ from . import (
     activations,
     convolutions,
     distances,
+    indexing,
+    joining,
     losses,
     norms,
     optimizers,
+    scans,
     sequences,
     signals,
     statistics,
@@ -28,5 +31,8 @@ KINDS = {
     "activations": activations,
     "optimizers": optimizers,
     "statistics": statistics,
+    "joining": joining,
+    "indexing": indexing,
+    "scans": scans,
 }
 PROGRAMS: tuple[Program, ...] = tuple(program for module in KINDS.values() for program in module.PROGRAMS)

@@ -169,7 +169,7 @@ PROGRAMS = [
         "Martens and Grosse, Optimizing Neural Networks with Kronecker-factored Approximate Curvature, 2015, eq. 5",
         kronecker,
         exact_kronecker,
-        lambda draw, n, k: [draw.normal(n, k), symmetric(draw, n), symmetric(draw, k), draw.uniform(0.1, 1)],
+        lambda draw, n, k: [draw.normal(n, k), symmetric(draw, n), symmetric(draw, k), draw.uniform(0.1, 1, 1)],
         gpu=(131, 61),
         cpu=(61, 37),
         tiny=(3, 2),
@@ -177,7 +177,7 @@ PROGRAMS = [
     ),
     Program(
         "expected coordinates of heat maps",
-        "Nibali, He, Morgan and Prendergast, Numerical Coordinate Regression with Convolutional Neural Networks, 2018, eq. 2",
+        "Nibali et al., Numerical Coordinate Regression with Convolutional Neural Networks, 2018, eq. 2",
         soft_argmax,
         exact_soft_argmax,
         lambda draw, n, k, h, w: [draw.normal(n, k, h, w)],

@@ -26,6 +26,7 @@ KNOWN = ("torch", "cupy", "jax", *OWN)
 # Peers of the rows of fused functions.
 FUSING = ("torch", "torch.compile", "cupy", "cupy.fuse", "cupy.ElementwiseKernel", "jax")
 SWEEPING = ("torch", "torch.compile", "cupy", "cupy.fuse", "jax", "numpy")  # of one operation at all sizes
+LIBRARY = ("torch", "cupy")  # of the library of functions
 FLUSHED = 128 << 20  # bytes that are written between two calls: more than the size of any L2 cache
 PACKAGES = (
     *(

@@ -18,7 +18,7 @@ OWN = {  # written here, of Python and Numba alone
 KNOWN = (*LIBRARIES, *OWN)
 FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows of fused functions
 TRAINING = ("torch", "torch.compile")  # of the rows of training whole networks
-COSTING = ("numpy", "torch")  # of the rows about the growth of cost
+COSTING = ("numpy", "torch")  # of the rows about the growth of cost, and of the library of functions
 PROGRAMS = ("torch", "torch.compile")  # of the rows of programs from publications and of loop nests
 # Suites besides the main one, and what the page calls them.
 KINDS = {
@@ -28,6 +28,7 @@ KINDS = {
     "costs": "how cost grows",
     "held-out": "programs from publications",
     "loop-nests": "loop nests of many shapes",
+    "library": "joins, indices, scans and sorts",
 }
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",

@@ -49,6 +49,14 @@ TITLES = {
     "gpu-held-out-gradients": "Programs from publications on the GPU, forward and backward, float32",
     "loop-nests": "Loop nests of many shapes, float32",
     "gpu-loop-nests": "Loop nests of many shapes on the GPU, float32",
+    "library-scans": "Scans, float32",
+    "gpu-library-scans": "Scans on the GPU, float32",
+    "library-order": "Sorts, counts and searches, float32",
+    "gpu-library-order": "Sorts, counts and searches on the GPU, float32",
+    "library-indexing": "Indices and masks, float32",
+    "gpu-library-indexing": "Indices and masks on the GPU, float32",
+    "library-joining": "Joined and repeated arrays, float32",
+    "gpu-library-joining": "Joined and repeated arrays on the GPU, float32",
     "gpu-costs-compiling": "What compiling costs on the GPU",
 }
 

@@ -30,6 +30,7 @@ class Suite(NamedTuple):
         peers_by_kind = {"networks": (peers.TRAINING, peers.TRAINING), "costs": (peers.COSTING, ())}
         peers_by_kind |= {"fusion": (peers.FUSING, gpu.FUSING), "sweeps": (peers.FUSING, gpu.SWEEPING)}
         peers_by_kind |= dict.fromkeys(("held-out", "loop-nests"), (peers.PROGRAMS, peers.PROGRAMS))
+        peers_by_kind["library"] = (peers.COSTING, gpu.LIBRARY)
         return peers_by_kind.get(self.kind, (peers.KNOWN, gpu.KNOWN))[self.is_on_gpu]
 
     @property

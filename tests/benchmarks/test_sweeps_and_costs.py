@@ -174,4 +174,4 @@ def test_clocked_players_stop_at_the_time_limit(monkeypatch):
 
 
 def test_kinds_of_suites_have_peers():
-    assert set(peers.KINDS) == {"fusion", "networks", "sweeps", "costs", "held-out", "loop-nests"}
+    assert set(peers.KINDS) == {"fusion", "networks", "sweeps", "costs", "held-out", "loop-nests", "library"}

@@ -26,6 +26,8 @@ SUITES = {  # (is_on_gpu, kind): the name of the list of rows in each file, then
     (True, "held-out"): ("GPU_ROWS", "held_out"),
     (False, "loop-nests"): ("ROWS", "loop_nests"),
     (True, "loop-nests"): ("GPU_ROWS", "loop_nests"),
+    (False, "library"): ("ROWS", "library"),
+    (True, "library"): ("GPU_ROWS", "library"),
 }
 
 

@@ -5,7 +5,7 @@ compiler lets the kernel that computes a part store it there, so joining compute
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, combinations_with_replacement, pairwise
+from itertools import accumulate, combinations_with_replacement, pairwise, product
 from itertools import combinations as choose
 from typing import Any
 
@@ -338,25 +338,29 @@ def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     tensor([3, 0, 1, 2])
     """
     if dims is None or dims == ():
-        return roll_one(x.reshape(x.size), sizes_of(shifts)[0], 0).reshape(x.shape)
+        return roll_dims(x.reshape(x.size), [sizes_of(shifts)[0]]).reshape(x.shape)
     distances, along = sizes_of(shifts), sizes_of(dims)
     if len(distances) == 1:
         distances *= len(along)
     if len(distances) != len(along):
         raise ShapeError(f"roll: got {len(distances)} shifts {distances} and {len(along)} dims {along}; give one for each")
+    moved = [0] * x.ndim
     for shift, dim in zip(distances, along, strict=True):
-        x = roll_one(x, shift, normalize_dim(dim, x.ndim))
-    return x
+        moved[normalize_dim(dim, x.ndim)] += shift
+    return roll_dims(x, moved)
 
 
-def roll_one(x: Array, shift: int, dim: int) -> Array:
-    """Move the elements along one dim."""
-    n = x.shape[dim]
-    k = shift % n if n else 0
-    if k == 0:
+def roll_dims(x: Array, shifts: Sequence[int]) -> Array:
+    """Move the elements along all dims: each combination of the two parts of every moved dim is stored in its place."""
+    if not any(shift % n for shift, n in zip(shifts, x.shape, strict=True) if n):
         return x.clone()
-    before = (slice(None),) * dim
-    return join([x[(*before, slice(n - k, None))], x[(*before, slice(None, n - k))]], dim)
+    moves = []  # of each dim: where the parts start in x, and their ranges in the result
+    for shift, n in zip(shifts, x.shape, strict=True):
+        k = shift % n if n else 0
+        moves.append([(n - k, (0, 1, k)), (0, (k, 1, n - k))] if k else [(0, (0, 1, n))])
+    combinations = [*product(*moves)]
+    parts = [x[tuple(slice(start, start + size) for start, (_, _, size) in moved)] for moved in combinations]
+    return assemble(x.shape, parts, [tuple(ranges for _, ranges in moved) for moved in combinations])
 
 
 # Grids.

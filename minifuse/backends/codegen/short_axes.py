@@ -14,6 +14,7 @@ MIN_VECTORIZED_ROWS = 8  # rows that fill a vector; with fewer, there is no loop
 MIN_UNROLLED_POINTS = 1 << 14  # with fewer, a text for each size of rows takes longer to compile than it saves
 MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
 MAX_VECTOR_STRIDE = 8  # the same along long rows
+MIN_STORED_COLUMNS = 32  # columns that are processed in blocks, if short rows are reduced and stored
 
 Literals = tuple[tuple[str, int], ...]  # names in a text, and their values
 
@@ -28,6 +29,7 @@ def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
     rows, sizes = nest.row_axes, nest.sizes
     max_size = MAX_UNROLLED_ROW if kernel.find_all(ReduceExpr) else MAX_UNROLLED_AXIS
     is_short = rows > 0 and prod(sizes[rows:]) <= max_size and sizes[rows - 1] >= MIN_VECTORIZED_ROWS
+    is_short = is_short and not stores_columns(kernel, nest)
     axes, max_stride = (
         (range(rows - 1, len(sizes)), MAX_LITERAL_STRIDE) if is_short else (range(len(sizes))[-1:], MAX_VECTOR_STRIDE)
     )
@@ -39,3 +41,17 @@ def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
         inner = [(axis, strides[axis]) for axis in axes]
         literals += [(f"{name}_{axis}", s) for axis, s in inner if s not in (0, 1) and abs(s) <= max_stride]
     return tuple(literals)
+
+
+def stores_columns(kernel: Kernel, nest: LoopNest) -> bool:
+    """Return whether a kernel reduces and stores short rows that are better processed in blocks of columns.
+
+    A loop over rows around unrolled loads and stores is vectorized only if their distances are known to differ: if there are
+    few of them, with strides in the text.
+    """
+    rows, sizes = nest.row_axes, nest.sizes
+    if not (kernel.find_all(ReduceExpr) and kernel.pointwise_outputs) or sizes[rows - 1] < MIN_STORED_COLUMNS:
+        return False
+    contiguous = [strides[rows:] for strides in nest.strides[len(kernel.outputs) :] if strides[rows - 1] == 1]
+    is_far = any(abs(stride) > MAX_LITERAL_STRIDE for strides in contiguous for stride in strides)
+    return is_far or (prod(sizes[rows:]) > MAX_UNROLLED_AXIS and bool(contiguous))

@@ -76,9 +76,9 @@ from .tensors.transforms import grad, source
 
 __version__ = "0.1.0"
 
-_LAZY_PACKAGES = {  # name -> module
+_LAZY = {  # name -> module, or module:name
     "autograd": "autograd", "fft": "functions.fft", "func": "func", "linalg": "functions.linalg", "simt": "simt",
-    "utils": "utils",
+    "utils": "utils", "vmap": "func:vmap",
 }  # fmt: skip
 
 
@@ -87,10 +87,10 @@ def __getattr__(name: str) -> _Any:
 
     The functions of `mf.nn.functional` are here, too: PyTorch has many of them in both places.
     """
-    if name in _LAZY_PACKAGES:
-        return _import_module(f"minifuse.{_LAZY_PACKAGES[name]}")
-    if name == "vmap":
-        return _import_module("minifuse.func").vmap
+    if name in _LAZY:
+        module, _, attribute = _LAZY[name].partition(":")
+        found = _import_module(f"minifuse.{module}")
+        return getattr(found, attribute) if attribute else found
     entry = _functions.load().get(name) or getattr(nn.functional, name, None) or _functions.find_function(name)
     globals()[name] = entry
     return entry

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..backends.base import Backend
 from ..core.interning import toposort
-from ..ir.array_functions import Identity, SliceUpdate
+from ..ir.array_functions import Alias, SliceUpdate
 from ..ir.graph import Node, strip_views
 from ..ir.steps import BufferView, may_overlap
 from .graph import Graph, Store, needs
@@ -36,7 +36,7 @@ def order_stores(graph: Graph, _target: Backend) -> Graph:
     occurrences = Counter(map(strip_views, values))
     for k in replaced:
         if occurrences[strip_views(values[k])] > 1:  # others read this node later, so a distinct node is stored
-            values[k] = Identity(("stored", k))(values[k])
+            values[k] = Alias(("stored", k))(values[k])
     updates = {node for _, node in graph.contents if isinstance(node.function, SliceUpdate)}  # read without a copy
     earlier = overwritten | {strip_views(values[k]) for k in replaced}
     late = find_store_dependents(graph.results, updates, earlier)

@@ -16,7 +16,7 @@ from ..core.errors import ShapeError
 from ..core.indexing import Shape
 from ..core.layout import row_major
 from ..core.operators import Operator
-from ..ir.array_functions import Cast, Copy, Identity, Reduce, View
+from ..ir.array_functions import Alias, Cast, Copy, Reduce, View
 from ..ir.graph import Node, strip_views
 from ..ir.steps import BufferView
 from .fusibility import own_space
@@ -125,7 +125,7 @@ class ShapeRefiner:
 
 def is_refinable(node: Node) -> bool:
     """Return whether a kernel can compute a node in a refinement of its shape."""
-    return isinstance(node.function, Operator | Cast | Copy | Identity | Reduce) and bool(node.inputs)
+    return isinstance(node.function, Operator | Cast | Copy | Alias | Reduce) and bool(node.inputs)
 
 
 def needs_copy(node: Node, memory: Mapping[Node, BufferView]) -> bool:

@@ -17,7 +17,7 @@ from ..compiler.fusion_log import (
 )
 from ..compiler.graph import Refusal
 from ..core.operators import detach
-from ..ir.array_functions import Full, Identity, Matmul
+from ..ir.array_functions import Alias, Full, Matmul
 from ..ir.graph import Node
 
 MAX_LISTED_VALUES = 3  # values that a sentence names; the others are counted
@@ -63,7 +63,7 @@ def describe_decisions(
         if kind == COPIED and kernel not in launches:
             continue
         if kind in (INLINED, REDUCTION_FUSED):
-            nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Identity) or x.function is detach))
+            nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Alias) or x.function is detach))
         elif kind != REFUSED:
             nodes = tuple(map(strip_detach, nodes))
         if not nodes:

@@ -144,7 +144,7 @@ class SliceUpdate(Function):
         return f"slice_update at {' '.join(map(repr, self.views))}"
 
 
-class Identity(Function):
+class Alias(Function):
     """The input as a separate node. `tag` distinguishes it from the input, for gradients or for buffer assignment."""
 
     __slots__ = ("tag",)
@@ -161,7 +161,7 @@ class Identity(Function):
         return (g,)
 
     def __repr__(self) -> str:
-        return "identity"
+        return "alias"
 
 
 class CustomVJP(Function):

@@ -15,7 +15,7 @@ from ..core.indexing import Shape
 from ..core.interning import toposort
 from ..core.layout import row_major
 from ..core.operators import Operator, add, where
-from .array_functions import Cast, Copy, CustomVJP, Identity, Matmul, PadSlice, Reduce, SliceUpdate, View
+from .array_functions import Alias, Cast, Copy, CustomVJP, Matmul, PadSlice, Reduce, SliceUpdate, View
 from .composite_op import CompositeOp, CompositeOutput
 from .gather import Gather, GatherND, Scatter
 from .graph import Argument, Node
@@ -51,7 +51,7 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
     inputs = [lead(x, size) if y is None else y for x, y in zip(node.inputs, batched, strict=True)]
     x = inputs[0]
     match function:
-        case Operator() | Cast() | Copy() | Identity():
+        case Operator() | Cast() | Copy() | Alias():
             return Node(function, tuple(inputs), (size, *node.shape), node.dtype)
         case View():
             for view in batch_view(function, node.inputs[0].shape, node.shape, size):

@@ -19,7 +19,7 @@ from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
 from ..core.operators import Operator, detach
 from ..core.precision import choose_operator
-from .array_functions import Cast, Copy, Full, Function, Identity, Iota, View
+from .array_functions import Alias, Cast, Copy, Full, Function, Iota, View
 from .array_methods import Array
 from .composite_op import CompositeOp
 from .gather import GatherND
@@ -48,7 +48,7 @@ DTYPE_OF_WEAK: dict[object, DType] = {float: float64, int: int64}  # the precisi
 WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
 NodeFunction = Operator | Function | Argument | Literal
 NUMBER_FUNCTIONS = (Number, Literal)  # tuples: isinstance checks them four times as fast as unions
-ELEMENTWISE = (Operator, Cast, Copy, Full, Identity)
+ELEMENTWISE = (Operator, Cast, Copy, Full, Alias)
 POINTWISE = (*ELEMENTWISE, GatherND)
 
 
@@ -273,8 +273,8 @@ def is_view(node: Node) -> bool:
 
 
 def is_identity(node: Node) -> bool:
-    """Return whether a node has the elements of its input: an identity or a detach."""
-    return isinstance(node.function, Identity) or node.function is detach
+    """Return whether a node has the elements of its input: an alias or a detach."""
+    return isinstance(node.function, Alias) or node.function is detach
 
 
 def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:

@@ -12,7 +12,7 @@ from ..core.dispatch import grad_recording
 from ..core.errors import FuseError, GradientError, users_line
 from ..core.interning import toposort
 from ..core.layout import row_major
-from ..ir.array_functions import Identity
+from ..ir.array_functions import Alias
 from ..ir.graph import Node, inputs_of
 from ..ir.vjp import dependents_of, differentiate
 from ..tensors.grad_methods import AFTER, BEFORE
@@ -122,7 +122,7 @@ class TracedBackward:
     def make_variable(self, x: Tensor, k: int) -> TracedTensor:
         """Return a variable with the elements of a tensor, whose node is that of no other tensor."""
         traced = self.tracer.lift(x)
-        node = Identity(("variable", len(self.tracer.calls), k))(traced.node)
+        node = Alias(("variable", len(self.tracer.calls), k))(traced.node)
         meta = TensorMeta(row_major(x.shape), x.dtype, self.tracer.backend, True)
         return TracedTensor(self.tracer, TracedStorage(node, meta.layout), meta)
 
@@ -157,7 +157,7 @@ class TracedBackward:
             return x.leaf.nodes
         if x.owner is not None:
             return x.storage.leaves
-        if isinstance(x.node.function, Identity) and not x.is_leaf:
+        if isinstance(x.node.function, Alias) and not x.is_leaf:
             return [x.node]
         raise FuseError(
             f"{users_line()}: grad: inside @mf.fuse, expected a leaf as input, and got a tensor that was computed; "

@@ -21,7 +21,7 @@ from ..core.errors import FuseError, OverlapError, ViewError, users_line
 from ..core.layout import Layout, row_major
 from ..core.overlap import are_disjoint_slices
 from ..core.traceable import TraceableFunction
-from ..ir.array_functions import Identity, SliceUpdate, View
+from ..ir.array_functions import Alias, SliceUpdate, View
 from ..ir.graph import Argument, Node, strip_views
 from ..tensors.grad_methods import no_gradient_error, non_leaf_error
 from ..tensors.mutation import check_writable, overlapping_groups_by_dtype, tensor_range
@@ -59,7 +59,7 @@ class TracedStorage:
             return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
             return self.base.read_view((*self.base_views, *views))
-        leaf = Identity("leaf")(self.base.read_view(self.base_views).detach())  # the input stays a leaf, and has a new value
+        leaf = Alias("leaf")(self.base.read_view(self.base_views).detach())  # the input stays a leaf, and has a new value
         if all(leaf is not x for x in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
@@ -117,7 +117,7 @@ class TracedLeaf:
     def read_view(self, views: tuple[View, ...]) -> Node:
         """Return the node of a view of the leaf. `views` begin with the views of the leaf."""
         leaf_views = self.tensor.views
-        node = Identity(self.key)(self.tensor.storage.read_view(leaf_views).detach())
+        node = Alias(self.key)(self.tensor.storage.read_view(leaf_views).detach())
         if all(node is not x for x in self.nodes):
             self.nodes.append(node)
         return view_chain(node, views[len(leaf_views) :])
@@ -357,7 +357,7 @@ class Functionalizer:
         value = value.clone() if is_shared else value  # a result must have its own memory
         storage.write_view(x.views, value)
         if storage.tensor is not None and storage.tensor.requires_grad:  # the input stays a leaf, and has a new value
-            storage.value = Identity(len(storage.leaves))(storage.value.detach())
+            storage.value = Alias(len(storage.leaves))(storage.value.detach())
             storage.leaves.append(storage.value)
 
     def record_use(self, storage: TracedStorage) -> None:
@@ -386,7 +386,7 @@ class Functionalizer:
         low, high = min(tensor_range(x)[0] for x in tensors), max(tensor_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
-        node = Node(Identity(("window", indices[0])), (), layout.shape, tensors[0].dtype)
+        node = Node(Alias(("window", indices[0])), (), layout.shape, tensors[0].dtype)
         self.windows[node] = indices[0], layout
         base = TracedStorage(node, layout, node)
         for x, storage in zip(tensors, storages, strict=True):
@@ -406,7 +406,7 @@ class Functionalizer:
         for storage in dict.fromkeys(m.base or m for m in self.modified_storages):
             assert storage.argument is not None
             value = storage.value
-            while isinstance(value.function, Identity):
+            while isinstance(value.function, Alias):
                 (value,) = value.inputs
             if value is not storage.argument:
                 stores.append((storage.argument, value))

@@ -9,7 +9,7 @@ from ..compiler import plan
 from ..core import autograd, dispatch
 from ..core.errors import DTypeError, GradientError, IndexingError
 from ..core.pytree import tree_leaves, tree_map
-from ..ir.array_functions import Full, Identity, View
+from ..ir.array_functions import Alias, Full, View
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal, wrap
 from ..ir.vjp import differentiate
@@ -124,7 +124,7 @@ def normalize_argnum(k: int, count: int) -> int:
 def make_variable(x: Any, k: int) -> Any:
     """Return a new autograd variable with the same elements, so that its gradient is separate from that of `x`."""
     if isinstance(x, Node):
-        return Identity(("variable", next(_variable_count), k))(x)
+        return Alias(("variable", next(_variable_count), k))(x)
     check_float_argument(x, k)
     if (tracer := dispatch.active_tracer()) is not None:
         return tracer.gradients.make_variable(x, k)

@@ -35,7 +35,7 @@ MAX_EXPRESSIONS = 64  # expressions of one node that are searched for in a kerne
 
 def is_free(node: Node) -> bool:
     """Return True if a node is no operation of a kernel: a view, a repeated number, or a mark for gradients."""
-    return isinstance(node.function, kinds.View | kinds.Full | kinds.Identity | kinds.Iota) or node.function is detach
+    return isinstance(node.function, kinds.View | kinds.Full | kinds.Alias | kinds.Iota) or node.function is detach
 
 
 def stored_expressions(step: Any) -> tuple[Expression, ...]:
@@ -93,7 +93,7 @@ def possible_expressions(
                 or (isinstance(e, Constant) and isinstance(function, Literal) and e.text == function.text)
             }
         possible = {e for slot, loads in slots.items() if node in nodes_in_buffer.get(slot, ()) for e in loads}
-        if isinstance(function, kinds.View | kinds.Copy | kinds.Full | kinds.Identity):
+        if isinstance(function, kinds.View | kinds.Copy | kinds.Full | kinds.Alias):
             return possible | expressions_of[node.inputs[0]]
         if isinstance(function, kinds.Iota):
             return possible | slots.get(NO_BUFFER, set())

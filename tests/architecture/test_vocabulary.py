@@ -19,7 +19,7 @@ VAGUE_MODULES = re.compile(
     r"turned|twenty|votes|watched|ways|windows|words"
 )
 # Names of public classes in two packages, each of which says it behind its name: mf.testing and mf.training; mf.autograd
-PUBLIC_TWINS = {"Recipe", "Function", "Identity"}
+PUBLIC_TWINS = {"Recipe", "Function"}
 MAX_TEST_NAME_LENGTH = 70  # characters: pytest prints the name of a test that fails on one line, with its file
 VAGUE_CONSTANT = re.compile(r"_?(MOST|MANY|FEW|LEAST|ALONE)(_|$)")
 

@@ -62,7 +62,7 @@ from .activations import (
 )
 from .attention import scaled_dot_product_attention
 from .containers import ModuleDict, ModuleList, Sequential
-from .convolution import Conv1d, Conv2d, conv1d, conv2d
+from .convolution import Conv1d, Conv2d, Conv3d, conv1d, conv2d, conv3d
 from .dropout import Dropout, dropout
 from .embedding import Embedding, embedding
 from .layers import Flatten, Linear, linear
@@ -79,12 +79,16 @@ from .normalization import BatchNorm1d, BatchNorm2d, LayerNorm, batch_norm, laye
 from .pooling import (
     AvgPool1d,
     AvgPool2d,
+    AvgPool3d,
     MaxPool1d,
     MaxPool2d,
+    MaxPool3d,
     avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     max_pool1d,
     max_pool2d,
+    max_pool3d,
 )
 from .regression import HuberLoss, L1Loss, MSELoss, SmoothL1Loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from .summary import summary
@@ -105,12 +109,14 @@ __all__ = [
     "GELU",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
     "Conv1d",
     "Conv2d",
+    "Conv3d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
@@ -124,6 +130,7 @@ __all__ = [
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -139,10 +146,12 @@ __all__ = [
     "Tanh",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
+    "conv3d",
     "cross_entropy",
     "dropout",
     "elu",
@@ -158,6 +167,7 @@ __all__ = [
     "log_softmax",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "mse_loss",
     "nll_loss",
     "relu",

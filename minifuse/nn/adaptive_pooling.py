@@ -15,7 +15,7 @@ from ..ir.array_methods import Array
 from ..ir.gather import Gather
 from .activations import require_floats
 from .im2col import batch_first, images_in_memory_order, per_dim, window_sums
-from .layers import FunctionLayer, as_batch
+from .layers import FunctionLayer, layers_by_dims, takes_one_example
 from .pooling import check_images, largest_and_position, pool
 
 OutputSize = int | Sequence[int | None] | None
@@ -30,7 +30,7 @@ def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
     >>> mf.nn.adaptive_avg_pool1d(mf.tensor([[[1.0, 3.0, 2.0, 6.0, 4.0]]]), 2)  # the means of 1 3 2 and of 2 6 4
     tensor([[[2., 4.]]])
     """
-    return pool_adaptively("adaptive_avg_pool1d", 1, _mean_of_parts, x, output_size)
+    return pool_adaptively("adaptive_avg_pool1d", 1, x, _mean_of_parts, output_size)
 
 
 def adaptive_avg_pool2d(x: A, output_size: OutputSize) -> A:
@@ -67,12 +67,12 @@ def adaptive_avg_pool2d(x: A, output_size: OutputSize) -> A:
     >>> mf.nn.adaptive_avg_pool2d(mf.arange(12).to(mf.float32).reshape(1, 1, 3, 4), (1, 2))
     tensor([[[[4.5, 6.5]]]])
     """
-    return pool_adaptively("adaptive_avg_pool2d", 2, _mean_of_parts, x, output_size)
+    return pool_adaptively("adaptive_avg_pool2d", 2, x, _mean_of_parts, output_size)
 
 
 def adaptive_avg_pool3d(x: A, output_size: OutputSize) -> A:
     """Average volumes (N, C, D, H, W), so that they have a given size: `adaptive_avg_pool2d` with three dims."""
-    return pool_adaptively("adaptive_avg_pool3d", 3, _mean_of_parts, x, output_size)
+    return pool_adaptively("adaptive_avg_pool3d", 3, x, _mean_of_parts, output_size)
 
 
 def adaptive_max_pool1d(x: A, output_size: OutputSize, return_indices: bool = False) -> A:
@@ -116,14 +116,13 @@ def adaptive_max_pool3d(x: A, output_size: OutputSize, return_indices: bool = Fa
 
 def pool_largest(name: str, dims: int, x: A, output_size: OutputSize, return_indices: bool) -> A:
     """Check the arguments, and compute the maxima of parts, with their positions if wanted."""
-    values: Any = pool_adaptively(name, dims, _largest_of_parts, x, output_size)
+    values: Any = pool_adaptively(name, dims, x, _largest_of_parts, output_size)
     return values if return_indices else values[0]  # type: ignore[no-any-return]
 
 
-def pool_adaptively(name: str, dims: int, body: Callable[..., Any], x: A, output_size: OutputSize) -> A:
+@takes_one_example
+def pool_adaptively(name: str, dims: int, x: A, body: Callable[..., Any], output_size: OutputSize) -> A:
     """Check the arguments, and reduce parts of the last dims as one composite op."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        return as_batch(lambda z: pool_adaptively(name, dims, body, z, output_size), x)
     check_images(name, dims, x)
     require_floats(name, x)
     image = x.shape[2:]
@@ -195,7 +194,7 @@ class AdaptivePool(FunctionLayer):
 
     def forward(self, x: A) -> A:
         """Average to the output size: (N, C, ...) -> (N, C, *output_size)."""
-        return pool_adaptively(type(self).__name__, self.dims, _mean_of_parts, x, self.output_size)
+        return pool_adaptively(type(self).__name__, self.dims, x, _mean_of_parts, self.output_size)
 
 
 class AdaptiveLargest(AdaptivePool):
@@ -210,15 +209,8 @@ class AdaptiveLargest(AdaptivePool):
         return pool_largest(type(self).__name__, self.dims, x, self.output_size, self.return_indices)
 
 
-LAYERS: dict[str, Any] = {
-    f"Adaptive{name}Pool{dims}d": type(
-        f"Adaptive{name}Pool{dims}d",
-        (base,),
-        {"dims": dims, "__module__": __name__, "__doc__": f"`adaptive_{name.lower()}_pool{dims}d` as a module."},
-    )
-    for name, base in (("Avg", AdaptivePool), ("Max", AdaptiveLargest))
-    for dims in (1, 2, 3)
-}
+LAYERS = layers_by_dims(AdaptivePool, "AdaptiveAvgPool", "`adaptive_avg_pool{n}d` as a module.")
+LAYERS |= layers_by_dims(AdaptiveLargest, "AdaptiveMaxPool", "`adaptive_max_pool{n}d` as a module.")
 globals().update(LAYERS)
 
 __all__ = [

@@ -8,13 +8,13 @@ This is im2col: the windows are a view, which is copied into a matrix unless the
 batch is the innermost dim in memory, both of the padded input and of the result. So rows of neighboring windows are
 contiguous, and kernels read long runs. Elementwise ops keep the layout of their inputs, so the ops that follow have it, too.
 
-`conv_nd` has Conv3d and the transposed convolutions.
+`transposed_convolution` has their gradients as layers.
 """
 
 import math
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from ..core.dispatch import matmul_precision
 from ..core.dtypes import as_number, float32
@@ -26,6 +26,7 @@ from ..tensors.creation import DTypeLike, tensor
 from ..tensors.random import generator
 from .im2col import (
     MAX_CACHED_GEOMETRIES,
+    Padding,
     Sizes,
     WindowGeometry,
     WindowProduct,
@@ -34,13 +35,10 @@ from .im2col import (
     extract_patches,
     padded_shape,
     per_dim,
+    window_geometry,
 )
-from .layers import apply, as_batch
+from .layers import IMAGE, WINDOW, apply, takes_one_example
 from .module import Module, Parameter
-
-Padding = Sizes | Literal["valid", "same"]
-IMAGE = ("", "L", "H, W", "D, H, W")  # the dims of signals, images and volumes, in error messages
-WINDOW = ("", "K", "KH, KW", "KD, KH, KW")
 
 
 def conv1d(
@@ -164,6 +162,27 @@ def conv2d(
     return convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
+def conv3d(
+    x: A,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> A:
+    """Convolve volumes (N, C, D, H, W) with filters (O, C / groups, KD, KH, KW): `conv2d` with three dims.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.functional.conv3d(mf.ones(1, 2, 3, 4, 5), mf.ones(1, 2, 2, 2, 2)).shape
+    (1, 1, 2, 3, 4)
+    """
+    return convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+
+
+@takes_one_example
 def convolve(
     name: str,
     dims: int,
@@ -176,8 +195,6 @@ def convolve(
     groups: int,
 ) -> A:
     """Check the arguments, and compute a convolution over the last `dims` dims as one composite op."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        return as_batch(lambda z: convolve(name, dims, z, weight, bias, stride, padding, dilation, groups), x)
     check_operands(name, x, weight, bias)
     shapes = tuple(value.shape for value in (x, weight, bias) if value is not None)
     function = plan_convolution(
@@ -228,29 +245,6 @@ def plan_convolution(
     return BoundFunction(_convolve, (geometry,))
 
 
-def window_geometry(
-    name: str, kernel: tuple[int, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
-) -> WindowGeometry:
-    """Check the user's stride, padding, dilation and groups, and expand them to one number for each dim."""
-    strides = per_dim(name, "stride", stride, len(kernel), 1)
-    dilations = per_dim(name, "dilation", dilation, len(kernel), 1)
-    groups = as_number(groups)
-    if type(groups) is not int or groups < 1:
-        raise ShapeError(f"{name}: got groups={groups!r}, expected an integer of at least 1")
-    if not isinstance(padding, str):
-        padding_per_dim = tuple((n, n) for n in per_dim(name, "padding", padding, len(kernel), 0))
-    elif padding == "valid":
-        padding_per_dim = ((0, 0),) * len(kernel)
-    elif padding == "same":
-        if set(strides) != {1}:
-            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {strides}; write the padding as numbers')
-        total_padding = [gap * (n - 1) for gap, n in zip(dilations, kernel, strict=True)]
-        padding_per_dim = tuple((n // 2, n - n // 2) for n in total_padding)
-    else:
-        raise ShapeError(f'{name}: got padding={padding!r}, expected an integer, one for each dim, "valid" or "same"')
-    return WindowGeometry(strides, padding_per_dim, dilations, groups)
-
-
 # The composite op.
 
 
@@ -281,7 +275,7 @@ def batch_last(x: A, size: tuple[int, ...], geometry: WindowGeometry) -> A:
 
 
 class Convolution(Module):
-    """Base class of Conv1d and Conv2d."""
+    """Base class of Conv1d, Conv2d and Conv3d."""
 
     dims: int
     weight: Parameter
@@ -433,3 +427,16 @@ class Conv2d(Convolution):
     """
 
     dims = 2
+
+
+class Conv3d(Convolution):
+    """`conv3d` as a module, with a learned weight and bias; the parameters are those of `Conv2d`.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.Conv3d(1, 2, 3, padding="same")(mf.ones(1, 1, 4, 5, 6)).shape
+    (1, 2, 4, 5, 6)
+    """
+
+    dims = 3

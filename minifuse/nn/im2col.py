@@ -7,7 +7,8 @@ and `*out_size` is the number of windows along each of these dims.
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 from ..core.dtypes import DType, as_number
 from ..core.errors import ShapeError
@@ -21,6 +22,7 @@ from ..ir.graph import Node
 from ..ir.vjp import strip_reshapes
 
 Sizes = int | Sequence[int]
+Padding = Sizes | Literal["valid", "same"]
 # The gradient is computed as a convolution only if the windows of the convolution have at most this many times the elements
 # of the matmul's result, which `overlap_add` would sum otherwise.
 MAX_DIRECT_PRODUCTS = 32  # products in the sum of one result, above which a matmul is faster
@@ -52,6 +54,29 @@ def per_dim(name: str, option: str, value: object, dims: int, minimum: int) -> t
     return numbers
 
 
+def window_geometry(
+    name: str, kernel: tuple[int, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
+) -> WindowGeometry:
+    """Check a convolution's stride, padding, dilation and groups, and expand them to one number for each dim."""
+    strides = per_dim(name, "stride", stride, len(kernel), 1)
+    dilations = per_dim(name, "dilation", dilation, len(kernel), 1)
+    groups = as_number(groups)
+    if type(groups) is not int or groups < 1:
+        raise ShapeError(f"{name}: got groups={groups!r}, expected an integer of at least 1")
+    if not isinstance(padding, str):
+        padding_per_dim = tuple((n, n) for n in per_dim(name, "padding", padding, len(kernel), 0))
+    elif padding == "valid":
+        padding_per_dim = ((0, 0),) * len(kernel)
+    elif padding == "same":
+        if set(strides) != {1}:
+            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {strides}; write the padding as numbers')
+        total_padding = [gap * (n - 1) for gap, n in zip(dilations, kernel, strict=True)]
+        padding_per_dim = tuple((n // 2, n - n // 2) for n in total_padding)
+    else:
+        raise ShapeError(f'{name}: got padding={padding!r}, expected an integer, one for each dim, "valid" or "same"')
+    return WindowGeometry(strides, padding_per_dim, dilations, groups)
+
+
 def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], geometry: WindowGeometry) -> None:
     """Raise ShapeError unless at least one window fits into the padded image."""
     padded_sizes = tuple(n + before + after for n, (before, after) in zip(image, geometry.padding, strict=True))
@@ -61,6 +86,36 @@ def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], geomet
             f"{name}: got a window of {extent} elements (kernel {tuple(kernel)}, dilation {geometry.dilation}) for an image "
             f"of {padded_sizes} (shape {tuple(image)} with padding); write a smaller kernel or more padding"
         )
+
+
+@lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
+def pooling_geometry(
+    name: str,
+    image: tuple[int, ...],
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+) -> tuple[tuple[int, ...], WindowGeometry]:
+    """Return window size and geometry of a pooling; with `ceil_mode`, the padding completes the last window."""
+    dims = len(image)
+    size = per_dim(name, "kernel_size", kernel_size, dims, 1)
+    step = size if stride is None else per_dim(name, "stride", stride, dims, 1)
+    before = per_dim(name, "padding", padding, dims, 0)
+    gap = per_dim(name, "dilation", dilation, dims, 1)
+    if any(2 * p > k for p, k in zip(before, size, strict=True)):
+        raise ShapeError(f"{name}: got padding={padding!r}, expected at most half of the window size {size}")
+    geometry = WindowGeometry(step, tuple((p, p) for p in before), gap, 1)
+    check_windows(name, image, size, geometry)
+    if not ceil_mode:
+        return size, geometry
+    after = []
+    for n, k, s, p, d in zip(image, size, step, before, gap, strict=True):
+        extent = d * (k - 1) + 1
+        window_count = min(-(-(n + 2 * p - extent) // s), (n + p - 1) // s) + 1
+        after.append(max(p, (window_count - 1) * s + extent - n - p))
+    return size, geometry._replace(padding=tuple(zip(before, after, strict=True)))
 
 
 # Functions of the graph.

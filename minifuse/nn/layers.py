@@ -4,7 +4,9 @@ Initial values use the generator of `mf.manual_seed`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 from ..core.dispatch import matmul_precision
@@ -17,7 +19,10 @@ from ..tensors.creation import DTypeLike, tensor
 from ..tensors.random import generator
 from .module import Module, Parameter
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+IMAGE = ("", "L", "H, W", "D, H, W")  # the dims of signals, images and volumes, in texts
+WINDOW = ("", "K", "KH, KW", "KD, KH, KW")
 ArrayFunction = Operator | Function | BoundFunction | Callable[..., Array]
 
 
@@ -183,6 +188,48 @@ def as_batch(function: Callable[[A], R], x: A) -> R:
     """Call a function of batches with one example, and return its results without the batch dim."""
     y: Any = function(x[None])
     return tuple(part[0] for part in y) if isinstance(y, tuple) else y[0]  # type: ignore[return-value]
+
+
+def takes_one_example(function: F) -> F:
+    """Let a function (name, dims, x, ...) of batches of images with `dims` dims take one image, without a batch dim, too."""
+
+    @wraps(function)
+    def call(name: str, dims: int, x: Any, *options: Any, **named: Any) -> Any:
+        if getattr(x, "ndim", 0) == dims + 1:
+            return as_batch(lambda batch: function(name, dims, batch, *options, **named), x)
+        return function(name, dims, x, *options, **named)
+
+    return call  # type: ignore[return-value]  # has the signature of the function
+
+
+def functions_by_dims(
+    function: Callable[..., Any], name: str, text: str, dims: Sequence[int] = (1, 2, 3)
+) -> dict[str, Callable[..., Any]]:
+    """Return functions of signals, images and volumes by name: `function(name, dims, x, ...)` with name and dims bound.
+
+    In their docstring, {n} is the number of dims, and {image} and {window} are the dims of images and windows.
+    """
+
+    def bind(n: int) -> Callable[..., Any]:
+        def call(*inputs: Any, **named: Any) -> Any:
+            return function(f"{name}{n}d", n, *inputs, **named)
+
+        call.__name__ = call.__qualname__ = f"{name}{n}d"
+        call.__module__, call.__doc__ = function.__module__, text.format(n=n, image=IMAGE[n], window=WINDOW[n])
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return call
+
+    whole = signature(function)
+    public = whole.replace(parameters=[*whole.parameters.values()][2:])
+    return {f"{name}{n}d": bind(n) for n in dims}
+
+
+def layers_by_dims(
+    base: type[Module], name: str, text: str, dims: Sequence[int] = (1, 2, 3), **fields: Any
+) -> dict[str, Any]:
+    """Return the subclasses of a layer for signals, images and volumes by name. {n} in the docstring is their `dims`."""
+    fields |= {"__module__": base.__module__}
+    return {f"{name}{n}d": type(f"{name}{n}d", (base,), {"dims": n, "__doc__": text.format(n=n), **fields}) for n in dims}
 
 
 def require_tensor(name: str, x: object) -> None:

@@ -8,7 +8,6 @@ from ..functions import in_place_function, missing_error
 MODULES = (  # of this package; each lists its names in `__all__`
     "adaptive_pooling",
     "class_losses",
-    "conv_nd",
     "ctc",
     "distances",
     "embedding_bag",
@@ -20,11 +19,12 @@ MODULES = (  # of this package; each lists its names in `__all__`
     "norms",
     "padding",
     "parameter_containers",
-    "pool_nd",
+    "pooling_variants",
     "rearrange",
     "recurrent",
     "resampling",
     "transformer",
+    "transposed_convolution",
 )
 
 SUBMODULES = ("utils",)

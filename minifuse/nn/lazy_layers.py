@@ -7,7 +7,7 @@ becomes an instance of its class. So it has no parameters before; create the opt
 from typing import Any
 
 from ..ir.array_methods import Array
-from . import conv_nd, convolution, normalization, norms
+from . import convolution, normalization, norms, transposed_convolution
 from .layers import Linear, require_tensor
 from .module import Module
 
@@ -65,7 +65,7 @@ def lazy_layer(layer: type[Module], batch_ndim: int) -> type[Module]:
     return type(name, (LazyInstanceLayer if issubclass(layer, norms.InstanceNorm) else LazyLayer, layer), entries)
 
 
-MODULES = conv_nd, convolution, normalization, norms
+MODULES = convolution, normalization, norms, transposed_convolution
 KNOWN = {name: entry for module in MODULES for name, entry in vars(module).items()}
 LAYERS: dict[str, Any] = {
     f"Lazy{name}{dims}d": lazy_layer(KNOWN[f"{name}{dims}d"], dims + 2)

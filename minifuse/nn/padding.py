@@ -14,7 +14,7 @@ from ..ir.array_functions import A, BoundFunction, Full, PadSlice, SliceUpdate, 
 from ..ir.array_methods import Array
 from ..ir.gather import Gather
 from .im2col import as_numbers
-from .layers import FunctionLayer, apply, require_tensor
+from .layers import FunctionLayer, apply, layers_by_dims, require_tensor
 
 Sides = int | Sequence[int]
 MODES = "constant", "reflect", "replicate", "circular"
@@ -132,15 +132,9 @@ BASES = {
     "Replication": (Padding, "replicate", "the first and last elements"),
     "Circular": (Padding, "circular", "the elements of the other end"),
 }
-LAYERS: dict[str, Any] = {
-    f"{name}Pad{dims}d": type(
-        f"{name}Pad{dims}d",
-        (base,),
-        {"dims": dims, "mode": mode, "__module__": __name__, "__doc__": f"Pad the last {dims} dims with {what}: see `pad`."},
-    )
-    for name, (base, mode, what) in BASES.items()
-    for dims in (1, 2, 3)
-}
+LAYERS: dict[str, Any] = {}
+for _name, (_base, _mode, _what) in BASES.items():
+    LAYERS |= layers_by_dims(_base, f"{_name}Pad", f"Pad the last {{n}} dims with {_what}: see `pad`.", mode=_mode)
 globals().update(LAYERS)
 
 __all__ = ["pad", *LAYERS]

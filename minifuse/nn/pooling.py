@@ -4,12 +4,11 @@ A pooling is a view and a reduction. The windows of the images are a view that h
 these dims are reduced. Nothing is copied. The result has the memory order of the images: row-major if they are contiguous,
 else the batch is its innermost dim, as in the results of convolutions.
 
-`pool_nd` has poolings of volumes and their inverse, and `adaptive_pooling` those with a given size of the output.
+`adaptive_pooling` has those with a given size of the output, and `pooling_variants` others and the inverse.
 """
 
 import math
 from collections.abc import Callable, Hashable
-from functools import lru_cache
 from typing import Any
 
 from ..core.dtypes import as_number
@@ -18,22 +17,19 @@ from ..core.operators import Operator, eq, maximum, minimum, ne, where
 from ..ir.array_functions import A, BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View
 from ..ir.array_methods import Array
 from .activations import require_floats
-from .convolution import IMAGE
 from .im2col import (
-    MAX_CACHED_GEOMETRIES,
     Sizes,
     WindowGeometry,
     as_numbers,
     batch_first,
-    check_windows,
     extract_patches,
     images_in_memory_order,
     padded_shape,
-    per_dim,
+    pooling_geometry,
     reduce_windows,
     window_sums,
 )
-from .layers import FunctionLayer, apply, as_batch, require_tensor
+from .layers import IMAGE, FunctionLayer, apply, require_tensor, takes_one_example
 
 
 def max_pool1d(
@@ -115,6 +111,27 @@ def max_pool2d(
     return pool_max("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+def max_pool3d(
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> A:
+    """Return the maximum of each window of volumes (N, C, D, H, W): `max_pool2d` with three dims.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.max_pool3d(mf.ones(1, 1, 2, 4, 6), 2).shape
+    (1, 1, 1, 2, 3)
+    """
+    return pool_max("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@takes_one_example
 def pool_max(
     name: str,
     dims: int,
@@ -127,10 +144,9 @@ def pool_max(
     return_indices: bool = False,
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        options = kernel_size, stride, padding, dilation, ceil_mode, return_indices
-        return as_batch(lambda z: pool_max(name, dims, z, *options), x)
-    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
+    check_images(name, dims, x)
+    numbers = map(as_numbers, (kernel_size, stride, padding, dilation))
+    size, geometry = pooling_geometry(name, x.shape[2:], *numbers, ceil_mode)
     return pool(_pool_max_and_index if return_indices else _pool_max, x, size, geometry)
 
 
@@ -204,6 +220,27 @@ def avg_pool2d(
     return pool_mean("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+def avg_pool3d(
+    x: A,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> A:
+    """Return the mean of each window of volumes (N, C, D, H, W): `avg_pool2d` with three dims.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.avg_pool3d(mf.ones(1, 1, 2, 4, 6), 2).shape
+    (1, 1, 1, 2, 3)
+    """
+    return pool_mean("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@takes_one_example
 def pool_mean(
     name: str,
     dims: int,
@@ -216,10 +253,9 @@ def pool_mean(
     divisor_override: int | None = None,
 ) -> A:
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        options = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        return as_batch(lambda z: pool_mean(name, dims, z, *options), x)
-    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, ceil_mode)
+    check_images(name, dims, x)
+    numbers = map(as_numbers, (kernel_size, stride, padding, 1))
+    size, geometry = pooling_geometry(name, x.shape[2:], *numbers, ceil_mode)
     require_floats(name, x)
     if divisor_override == 0:
         raise ValueError(f"{name}: got divisor_override=0, expected another number, or None")
@@ -231,59 +267,11 @@ def pool(body: Callable[..., Any], x: A, *options: Hashable) -> A:
     return apply(BoundFunction(body, (x.is_contiguous(), *options)), x)
 
 
-# Checks of arguments.
-
-
 def check_images(name: str, dims: int, x: Array) -> None:
     """Raise unless x is a batch of images, or of signals."""
     require_tensor(name, x)
     if x.ndim != dims + 2:
         raise ShapeError(f"{name}: got x of shape {x.shape}, expected (N, C, {IMAGE[dims]}) or (C, {IMAGE[dims]})")
-
-
-def check_pooling_arguments(
-    name: str,
-    dims: int,
-    x: Array,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-) -> tuple[tuple[int, ...], WindowGeometry]:
-    """Check the arguments, and return window size and geometry; with `ceil_mode`, its padding completes the last window."""
-    check_images(name, dims, x)
-    return compute_window_geometry(name, x.shape[2:], *map(as_numbers, (kernel_size, stride, padding, dilation)), ceil_mode)
-
-
-@lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
-def compute_window_geometry(
-    name: str,
-    image: tuple[int, ...],
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-) -> tuple[tuple[int, ...], WindowGeometry]:
-    """Compute the size and geometry of windows for images of one shape."""
-    dims = len(image)
-    size = per_dim(name, "kernel_size", kernel_size, dims, 1)
-    step = size if stride is None else per_dim(name, "stride", stride, dims, 1)
-    before = per_dim(name, "padding", padding, dims, 0)
-    gap = per_dim(name, "dilation", dilation, dims, 1)
-    if any(2 * p > k for p, k in zip(before, size, strict=True)):
-        raise ShapeError(f"{name}: got padding={padding!r}, expected at most half of the window size {size}")
-    geometry = WindowGeometry(step, tuple((p, p) for p in before), gap, 1)
-    check_windows(name, image, size, geometry)
-    if not ceil_mode:
-        return size, geometry
-    after = []
-    for n, k, s, p, d in zip(image, size, step, before, gap, strict=True):
-        extent = d * (k - 1) + 1
-        window_count = min(-(-(n + 2 * p - extent) // s), (n + p - 1) // s) + 1
-        after.append(max(p, (window_count - 1) * s + extent - n - p))
-    return size, geometry._replace(padding=tuple(zip(before, after, strict=True)))
 
 
 # Composite ops.
@@ -394,6 +382,12 @@ class MaxPool2d(MaxPool):
     dims = 2
 
 
+class MaxPool3d(MaxPool):
+    """`max_pool3d` as a module."""
+
+    dims = 3
+
+
 class AvgPool(FunctionLayer):
     """Base class of AvgPool1d, AvgPool2d and AvgPool3d."""
 
@@ -429,3 +423,9 @@ class AvgPool2d(AvgPool):
     """`avg_pool2d` as a module."""
 
     dims = 2
+
+
+class AvgPool3d(AvgPool):
+    """`avg_pool3d` as a module."""
+
+    dims = 3

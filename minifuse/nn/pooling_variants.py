@@ -1,7 +1,7 @@
-"""Poolings of volumes, powers of windows (Lp), random windows (fractional), and the inverse of max pooling."""
+"""Poolings by powers of windows (Lp) and of random windows (fractional), and the inverse of max pooling."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.dtypes import int64
@@ -13,44 +13,17 @@ from ..ir.gather import Scatter
 from ..tensors.creation import tensor
 from ..tensors.random import generator
 from .adaptive_pooling import largest_of_regions
-from .convolution import IMAGE
 from .im2col import Sizes, per_dim
-from .layers import FunctionLayer, apply, as_batch
-from .pooling import AvgPool, MaxPool, check_images, pool_max, pool_mean
-
-
-def max_pool3d(
-    x: A,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> A:
-    """Return the maximum of each window of volumes (N, C, D, H, W): `max_pool2d` with three dims."""
-    return pool_max("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-def avg_pool3d(
-    x: A,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> A:
-    """Return the mean of each window of volumes (N, C, D, H, W): `avg_pool2d` with three dims."""
-    return pool_mean("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+from .layers import FunctionLayer, apply, functions_by_dims, layers_by_dims, takes_one_example
+from .pooling import check_images, pool_mean
 
 
 def pool_powers(
-    name: str, dims: int, x: A, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool
+    name: str, dims: int, x: A, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> A:
     """Return (the sum of x**p over each window)**(1 / p), with p = norm_type."""
     count = math.prod(per_dim(name, "kernel_size", kernel_size, dims, 1))
-    means = pool_mean(name, dims, x**norm_type, kernel_size, stride, ceil_mode=ceil_mode)
+    means = pool_mean(name, dims, x**norm_type, kernel_size, stride, 0, ceil_mode)
     return (means * count) ** (1 / norm_type)
 
 
@@ -60,9 +33,9 @@ def unpool(
     x: A,
     indices: Array,
     kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    output_size: Sequence[int] | None,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> A:
     """Check the arguments, and put the elements of x where `indices` says, into zeros."""
     check_images(name, dims, x[None] if getattr(x, "ndim", 0) == dims + 1 else x)
@@ -89,20 +62,18 @@ def _unpool(x: Array, indices: Array, image: tuple[int, ...]) -> Array:
     return (put(x.reshape(x.size), position) / maximum(times, 1)).reshape(*batch, *image)
 
 
+@takes_one_example
 def pool_fractionally(
     name: str,
     dims: int,
     x: A,
     kernel_size: Sizes,
-    output_size: Sizes | None,
-    output_ratio: float | Sequence[float] | None,
-    return_indices: bool,
-    samples: Array | None,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Array | None = None,
 ) -> A:
     """Check the arguments, draw where the windows begin, and compute the maximum of each."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        options = kernel_size, output_size, output_ratio, return_indices, samples
-        return as_batch(lambda z: pool_fractionally(name, dims, z, *options), x)
     check_images(name, dims, x)
     size, image = per_dim(name, "kernel_size", kernel_size, dims, 1), x.shape[2:]
     if (output_size is None) == (output_ratio is None):
@@ -113,6 +84,7 @@ def pool_fractionally(
     counts = per_dim(name, "output_size", output_size, dims, 1)
     if any(count + k - 1 > n for n, k, count in zip(image, size, counts, strict=True)):
         raise ShapeError(f"{name}: windows of {size} do not give an output of {counts} for x of shape {x.shape}")
+    samples = _random_samples
     if samples is None:
         samples = tensor(generator().uniform(size=(*x.shape[:2], dims)), x.dtype, x.backend)
     values: Any = apply(BoundFunction(_pool_fractionally, (size, counts)), x, samples)
@@ -129,70 +101,6 @@ def _pool_fractionally(x: Array, samples: Array, size: tuple[int, ...], counts: 
         start = where(part == count - 1, n - k, start)
         regions.append((start, start + k, k))
     return largest_of_regions(x, regions)
-
-
-def function_of(name: str, call: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """Name and document a function that was made for a number of dims."""
-    call.__name__, call.__qualname__, call.__doc__ = name, name, doc
-    return call
-
-
-def lp_pool(dims: int) -> Callable[..., Any]:
-    """Return the Lp pooling for a number of dims."""
-    name = f"lp_pool{dims}d"
-
-    def call(x: A, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> A:
-        return pool_powers(name, dims, x, norm_type, kernel_size, stride, ceil_mode)
-
-    return function_of(name, call, f"Return (sum of x**p)**(1 / p), p = norm_type, of each window of (N, C, {IMAGE[dims]}).")
-
-
-def max_unpool(dims: int) -> Callable[..., Any]:
-    """Return the inverse of max pooling for a number of dims."""
-    name = f"max_unpool{dims}d"
-
-    def call(
-        x: A,
-        indices: Array,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        output_size: Sequence[int] | None = None,
-    ) -> A:
-        return unpool(name, dims, x, indices, kernel_size, stride, padding, output_size)
-
-    doc = f"Put maxima back where `max_pool{dims}d(..., return_indices=True)` found them. Other elements are 0."
-    return function_of(name, call, doc)
-
-
-def fractional_max_pool(dims: int) -> Callable[..., Any]:
-    """Return the fractional max pooling for a number of dims."""
-    name = f"fractional_max_pool{dims}d"
-
-    def call(
-        x: A,
-        kernel_size: Sizes,
-        output_size: Sizes | None = None,
-        output_ratio: float | Sequence[float] | None = None,
-        return_indices: bool = False,
-        _random_samples: Array | None = None,
-    ) -> A:
-        return pool_fractionally(name, dims, x, kernel_size, output_size, output_ratio, return_indices, _random_samples)
-
-    doc = f"Return the maxima of windows of (N, C, {IMAGE[dims]}) at random distances, so many that the output has a size."
-    return function_of(name, call, doc)
-
-
-class MaxPool3d(MaxPool):
-    """`max_pool3d` as a module."""
-
-    dims = 3
-
-
-class AvgPool3d(AvgPool):
-    """`avg_pool3d` as a module."""
-
-    dims = 3
 
 
 class PowerPool(FunctionLayer):
@@ -248,26 +156,23 @@ class FractionalPool(FunctionLayer):
         return pool_fractionally(type(self).__name__, self.dims, x, *options)
 
 
-FUNCTIONS: dict[str, Any] = {
-    f"{prefix}{dims}d": make(dims)
-    for prefix, make in (("lp_pool", lp_pool), ("max_unpool", max_unpool), ("fractional_max_pool", fractional_max_pool))
-    for dims in (1, 2, 3)
-    if (prefix, dims) != ("fractional_max_pool", 1)
-}
-LAYERS: dict[str, Any] = {
-    f"{prefix}{dims}d": type(
-        f"{prefix}{dims}d",
-        (base,),
-        {"dims": dims, "__module__": __name__, "__doc__": f"`{function}{dims}d` as a module."},
-    )
-    for prefix, base, function in (
-        ("LPPool", PowerPool, "lp_pool"),
-        ("MaxUnpool", Unpool, "max_unpool"),
-        ("FractionalMaxPool", FractionalPool, "fractional_max_pool"),
-    )
-    for dims in (1, 2, 3)
-    if f"{function}{dims}d" in FUNCTIONS
-}
+FUNCTIONS = functions_by_dims(
+    pool_powers, "lp_pool", "Return (sum of x**p)**(1 / p), p = norm_type, of each window of (N, C, {image})."
+)
+FUNCTIONS |= functions_by_dims(
+    unpool,
+    "max_unpool",
+    "Put maxima back where `max_pool{n}d(..., return_indices=True)` found them. Other elements are 0.",
+)
+FUNCTIONS |= functions_by_dims(
+    pool_fractionally,
+    "fractional_max_pool",
+    "Return the maxima of windows of (N, C, {image}) at random distances, so many that the output has a size.",
+    (2, 3),
+)
+LAYERS = layers_by_dims(PowerPool, "LPPool", "`lp_pool{n}d` as a module.")
+LAYERS |= layers_by_dims(Unpool, "MaxUnpool", "`max_unpool{n}d` as a module.")
+LAYERS |= layers_by_dims(FractionalPool, "FractionalMaxPool", "`fractional_max_pool{n}d` as a module.", (2, 3))
 globals().update(FUNCTIONS, **LAYERS)
 
-__all__ = ["AvgPool3d", "MaxPool3d", "avg_pool3d", "max_pool3d", *FUNCTIONS, *LAYERS]
+__all__ = [*FUNCTIONS, *LAYERS]

@@ -1,11 +1,11 @@
-"""Convolutions of volumes, of arrays with the time first, and transposed convolutions, for any number of dims.
+"""Transposed convolutions of signals, images and volumes, and convolutions of signals with the time as the first dim.
 
 A transposed convolution is the gradient of a convolution with respect to its input. Its parts are those of the backward
 pass: a matmul, whose result is summed over windows, or a convolution with the flipped filter (see `im2col.Patches`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,29 +16,9 @@ from ..core.indexing import Shape
 from ..ir.array_functions import A, BoundFunction, Matmul
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike
-from .convolution import IMAGE, WINDOW, Convolution, Padding, check_operands, conv1d, convolve, window_geometry
-from .im2col import MAX_CACHED_GEOMETRIES, Sizes, WindowGeometry, as_numbers, per_dim, sum_windows
-from .layers import apply, as_batch
-
-
-def conv3d(
-    x: A,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> A:
-    """Convolve volumes (N, C, D, H, W) with filters (O, C / groups, KD, KH, KW): `conv2d` with three dims.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.nn.functional.conv3d(mf.ones(1, 2, 3, 4, 5), mf.ones(1, 2, 2, 2, 2)).shape
-    (1, 1, 2, 3, 4)
-    """
-    return convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+from .convolution import Convolution, check_operands, conv1d
+from .im2col import MAX_CACHED_GEOMETRIES, Sizes, WindowGeometry, as_numbers, per_dim, sum_windows, window_geometry
+from .layers import IMAGE, WINDOW, apply, functions_by_dims, layers_by_dims, takes_one_example
 
 
 def conv_tbc(x: A, weight: Array, bias: Array, pad: int = 0) -> A:
@@ -53,22 +33,20 @@ def conv_tbc(x: A, weight: Array, bias: Array, pad: int = 0) -> A:
     return conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
+@takes_one_example
 def convolve_transposed(
     name: str,
     dims: int,
     x: A,
     weight: Array,
-    bias: Array | None,
-    stride: Sizes,
-    padding: Sizes,
-    output_padding: Sizes,
-    groups: int,
-    dilation: Sizes,
+    bias: Array | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> A:
     """Check the arguments, and compute a transposed convolution over the last `dims` dims as one composite op."""
-    if getattr(x, "ndim", 0) == dims + 1:
-        options = stride, padding, output_padding, groups, dilation
-        return as_batch(lambda z: convolve_transposed(name, dims, z, weight, bias, *options), x)
     check_operands(name, x, weight, bias)
     shapes = tuple(value.shape for value in (x, weight, bias) if value is not None)
     numbers = map(as_numbers, (stride, padding, dilation, output_padding))
@@ -127,29 +105,15 @@ def _convolve_transposed(x: Array, weight: Array, *rest: Any) -> Array:
     return y.permute(y.ndim - 1, *range(y.ndim - 1))
 
 
-def transposed(dims: int) -> Callable[..., Any]:
-    """Return the transposed convolution for a number of dims."""
-    name = f"conv_transpose{dims}d"
-
-    def call(
-        x: A,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        dilation: Sizes = 1,
-    ) -> A:
-        return convolve_transposed(name, dims, x, weight, bias, stride, padding, output_padding, groups, dilation)
-
-    call.__name__, call.__qualname__ = name, name
-    call.__doc__ = f"""Compute the gradient of `conv{dims}d` with respect to its input, for the gradient x of its result.
+FUNCTIONS = functions_by_dims(
+    convolve_transposed,
+    "conv_transpose",
+    """Compute the gradient of `conv{n}d` with respect to its input, for the gradient x of its result.
 
     Parameters
     ----------
-    x : Tensor of floats (N, C, {IMAGE[dims]})
-    weight : Tensor (C, O / groups, {WINDOW[dims]})
+    x : Tensor of floats (N, C, {image})
+    weight : Tensor (C, O / groups, {window})
     bias : Tensor (O,), optional
     stride, padding, groups, dilation
         Those of the convolution.
@@ -165,24 +129,8 @@ def transposed(dims: int) -> Callable[..., Any]:
     ------
     ShapeError, DTypeError
         As in `conv2d`.
-    """
-    return call
-
-
-conv_transpose1d, conv_transpose2d, conv_transpose3d = transposed(1), transposed(2), transposed(3)
-
-
-class Conv3d(Convolution):
-    """`conv3d` as a module, with a learned weight and bias; the parameters are those of `Conv2d`.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.nn.Conv3d(1, 2, 3, padding="same")(mf.ones(1, 1, 4, 5, 6)).shape
-    (1, 2, 4, 5, 6)
-    """
-
-    dims = 3
+    """,
+)
 
 
 class TransposedConvolution(Convolution):
@@ -205,6 +153,12 @@ class TransposedConvolution(Convolution):
     ----------
     weight : Parameter (in_channels, out_channels / groups, ...)
     bias : Parameter (out_channels,) or None
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.ConvTranspose2d(3, 2, kernel_size=4, stride=2, padding=1)(mf.ones(1, 3, 5, 5)).shape
+    (1, 2, 10, 10)
     """
 
     def __init__(
@@ -252,39 +206,9 @@ class TransposedConvolution(Convolution):
         return super().extra_repr() + more
 
 
-class ConvTranspose1d(TransposedConvolution):
-    """`conv_transpose1d` as a module, with a learned weight and bias."""
+LAYERS = layers_by_dims(
+    TransposedConvolution, "ConvTranspose", "`conv_transpose{n}d` as a module, with a learned weight and bias."
+)
+globals().update(FUNCTIONS, **LAYERS)
 
-    dims = 1
-
-
-class ConvTranspose2d(TransposedConvolution):
-    """`conv_transpose2d` as a module, with a learned weight and bias.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> mf.nn.ConvTranspose2d(3, 2, kernel_size=4, stride=2, padding=1)(mf.ones(1, 3, 5, 5)).shape
-    (1, 2, 10, 10)
-    """
-
-    dims = 2
-
-
-class ConvTranspose3d(TransposedConvolution):
-    """`conv_transpose3d` as a module, with a learned weight and bias."""
-
-    dims = 3
-
-
-__all__ = [
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-]
+__all__ = ["conv_tbc", *FUNCTIONS, *LAYERS]

@@ -224,8 +224,16 @@ def tensor_split(x: Array, indices_or_sections: int | Sequence[int], dim: int = 
             raise ShapeError(f"tensor_split: got {sections} parts, expected 1 or more")
         size, remainder = divmod(n, sections)
         return parts_of(x, [k * size + min(k, remainder) for k in range(sections + 1)], d)
-    before = (slice(None),) * d
-    return tuple(x[(*before, slice(a, b))] for a, b in pairwise([0, *sections, n]))
+    return parts_of(x, [0, *map(int, sections), n], d)
+
+
+def split_equally(name: str, x: Array, indices_or_sections: int | Sequence[int], dim: int) -> tuple[Array, ...]:
+    """Split a dim into views: a number of equal parts, or at indices."""
+    n, sections = x.shape[normalize_dim(dim, x.ndim)], indices_or_sections
+    if isinstance(sections, int) and (sections < 1 or n % sections):
+        other = "np.array_split" if name.startswith("np.") else "mf.tensor_split"
+        raise ShapeError(f"{name}: cannot split {n} elements into {sections} equal parts; {other} makes unequal ones")
+    return tensor_split(x, sections, dim)
 
 
 def split_along(name: str, dim_of: Any) -> Any:
@@ -235,10 +243,7 @@ def split_along(name: str, dim_of: Any) -> Any:
         dim, least = dim_of(x.ndim)
         if x.ndim < least:
             raise ShapeError(f"{name}: got shape {x.shape}, expected at least {least} dims")
-        n, sections = x.shape[dim], indices_or_sections
-        if isinstance(sections, int) and (sections < 1 or n % sections):
-            raise ShapeError(f"{name}: {n} elements of dim {dim} do not form {sections} equal parts; use mf.tensor_split")
-        return tensor_split(x, sections, dim)
+        return split_equally(name, x, indices_or_sections, dim)
 
     call.__name__, call.__doc__ = name, "Split into views along a dim: a number of equal parts, or at indices."
     return call

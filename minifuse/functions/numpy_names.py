@@ -10,10 +10,25 @@ from ..core.operators import Operator, add, maximum, minimum, mul, where
 from ..core.traceable import Traceable
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import ACCUMULATIONS, as_operand, call_once, define, dtype_from_numpy, implements
-from .joining import cat, column_stack, dstack, hstack, meshgrid, repeat_interleave, roll, rot90, stack, tile, vstack
+from .joining import (
+    at_least_each,
+    cat,
+    column_stack,
+    dstack,
+    hstack,
+    meshgrid,
+    repeat_interleave,
+    roll,
+    rot90,
+    split_equally,
+    stack,
+    tensor_split,
+    tile,
+    vstack,
+)
 from .products import einsum, kron
 from .scans import accumulate_logarithms, cumulative_prod, cumulative_sum, running, scan_once
-from .shaping import diag, diag_embed, diagonal, gradient, vander
+from .shaping import diag, diag_embed, diagonal, gradient, tril, triu, vander
 from .statistics import corrcoef, cov, trapezoid
 
 
@@ -84,6 +99,36 @@ def meshgrid_(xi: Any, indexing: str = "xy", sparse: bool = False) -> Any:
     return meshgrid(*[x.reshape(-1) for x in xi], indexing=indexing)
 
 
+@implements(np.split)
+def split_(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Split a dim into views: a number of equal parts, or at these indices."""
+    return list(split_equally("np.split", ary, indices_or_sections, axis))
+
+
+@implements(np.array_split)
+def array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Split a dim into views. The first parts may be longer by one."""
+    return list(tensor_split(ary, indices_or_sections, axis))
+
+
+def at_least(ndim: int) -> Any:
+    """Return the entry that adds dims of size 1 to one array, or to each of several."""
+    function = at_least_each(ndim)
+    return lambda arys: function(*map(as_array, arys))
+
+
+define(np.atleast_1d, at_least(1), "Add a dim of size 1 to 0-d arrays.")
+define(np.atleast_2d, at_least(2), "Add dims of size 1 in front, up to two dims.")
+define(np.atleast_3d, at_least(3), "Add dims of size 1 in front and at the end, up to three dims.")
+
+
+def rows(m: Array) -> Array:
+    """Return a matrix, or the square that has a vector in each row."""
+    return m.expand(*m.shape, *m.shape) if m.ndim == 1 else m
+
+
+define(np.tril, lambda m, k=0: tril(rows(m), k), "Return the part on and below diagonal k; 0 elsewhere.")
+define(np.triu, lambda m, k=0: triu(rows(m), k), "Return the part on and above diagonal k; 0 elsewhere.")
 define(np.kron, lambda a, b: kron(a, b), "Return the Kronecker product.")
 define(np.diag, lambda v, k=0: diag(v, k), "Return a diagonal, or a matrix with a vector on a diagonal.")
 define(np.diagflat, lambda v, k=0: diag_embed(v.reshape(v.size), k), "Return a matrix with all elements on a diagonal.")

@@ -130,8 +130,8 @@ def fill_diagonal_(x: Array, fill_value: float) -> Array:
 # Triangles.
 
 
-def add_triangle(name: str, is_upper: bool) -> None:
-    """Add tril or triu."""
+def triangle(name: str, is_upper: bool) -> Callable[..., Array]:
+    """Return tril or triu."""
 
     def body(x: Array, diagonal: int = 0) -> Array:
         if x.ndim < 2:
@@ -142,11 +142,10 @@ def add_triangle(name: str, is_upper: bool) -> None:
 
     side = "above" if is_upper else "below"
     body.__name__, body.__doc__ = name, f"Keep the elements of matrices on and {side} a diagonal; 0 elsewhere."
-    function(name, operands=1)(body)
+    return function(name, operands=1)(body)
 
 
-add_triangle("tril", False)
-add_triangle("triu", True)
+tril, triu = triangle("tril", False), triangle("triu", True)
 
 
 @function(operands=1)

@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions that are not ufuncs, comparisons of whole arrays, triangles, and matrix products."""
+"""NumPy's elementwise functions that are not ufuncs, comparisons of whole arrays, and matrix products."""
 
 import math
 from collections.abc import Sequence
@@ -95,19 +95,6 @@ def nan_to_num(x: "Array", nan: object = 0.0, posinf: object = None, neginf: obj
 
 def _nan_to_num(x: "Array", nan: Operand, high: Operand, low: Operand) -> "Array":
     return where(isnan(x), nan, where(eq(x, math.inf), high, where(eq(x, -math.inf), low, x)))
-
-
-define(np.triu, lambda m, k=0: _triangle(m, k, True), "Return the part on and above diagonal k; 0 elsewhere.", operands=1)
-define(np.tril, lambda m, k=0: _triangle(m, k, False), "Return the part on and below diagonal k; 0 elsewhere.", operands=1)
-
-
-def _triangle(x: "Array", k: int, is_upper: bool) -> "Array":
-    if x.ndim == 0:
-        raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
-    # A vector is repeated as the rows of a square.
-    row_count, column_count = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]
-    distance = x.positions(column_count) - x.positions(row_count).reshape(row_count, 1)
-    return where(distance >= k if is_upper else distance <= k, x, False)  # False is a zero of any dtype
 
 
 @implements(np.diff)

@@ -1,7 +1,6 @@
 """NumPy's shape functions: views, copies, slices, and `zeros_like` and similar functions."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ...core.operators import where
 from ...core.traceable import Traceable
 from ..array_functions import Full
 from ..gather import Gather, require_in_range
-from .table import NumpyFunction, Operand, as_key, call_once, define, dtype_from_numpy, implements
+from .table import Operand, as_key, call_once, define, dtype_from_numpy, implements
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -114,60 +113,6 @@ def flip(m: "Array", axis: Dims = None) -> "Array":
 
 define(np.fliplr, lambda m: m.flip(1), "`m.flip(1)`.")
 define(np.flipud, lambda m: m.flip(0), "`m.flip(0)`.")
-
-
-def pad_each(numpy_function: NumpyFunction, dims_to_add: Callable[[int], tuple[int, int]]) -> Callable[..., object]:
-    """Return an entry that adds dims of size 1 to each argument: `dims_to_add(ndim)` in front and at the end.
-
-    Plain arrays are passed to NumPy's function.
-    """
-
-    def pad(x: object) -> object:
-        if not isinstance(x, Traceable):
-            return numpy_function(x)
-        leading_ones, trailing_ones = dims_to_add(x.ndim)
-        return x.reshape((1,) * leading_ones + x.shape + (1,) * trailing_ones)
-
-    def entry(arys: Sequence[object]) -> object:
-        return pad(arys[0]) if len(arys) == 1 else tuple(map(pad, arys))
-
-    return entry
-
-
-define(np.atleast_1d, pad_each(np.atleast_1d, lambda n: (n < 1, 0)), "Add a dim of size 1 to 0-d arrays.")
-define(np.atleast_2d, pad_each(np.atleast_2d, lambda n: (max(2 - n, 0), 0)), "Add dims of size 1 in front, up to two dims.")
-define(
-    np.atleast_3d,
-    pad_each(np.atleast_3d, lambda n: (n < 2, (n < 1) + (n < 3))),
-    "Add dims of size 1 in front and at the end, up to three dims.",
-)
-
-
-@implements(np.split)
-def split(ary: "Array", indices_or_sections: int | Iterable[int], axis: int = 0) -> "list[Array]":
-    """Split a dim into views: a number of equal parts, or at these indices."""
-    n = ary.shape[normalize_dim(axis, ary.ndim)]
-    if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or n % indices_or_sections):
-        raise ShapeError(
-            f"np.split: cannot split {n} elements into {indices_or_sections} equal parts; np.array_split makes unequal ones"
-        )
-    return array_split(ary, indices_or_sections, axis)
-
-
-@implements(np.array_split)
-def array_split(ary: "Array", indices_or_sections: int | Iterable[int], axis: int = 0) -> "list[Array]":
-    """Split a dim into views. The first parts may be longer by one."""
-    dim = normalize_dim(axis, ary.ndim)
-    n, sections = ary.shape[dim], indices_or_sections
-    if isinstance(sections, int):
-        if sections < 1:
-            raise ShapeError(f"np.array_split: got {sections} parts, expected 1 or more")
-        size, remainder = divmod(n, sections)
-        indices = [k * size + min(k, remainder) for k in range(1, sections)]
-    else:
-        indices = [int(k) for k in sections]
-    outer_slices = (slice(None),) * dim
-    return [ary[(*outer_slices, slice(*ends))] for ends in pairwise([0, *indices, None])]
 
 
 # Copies, and new arrays.

@@ -61,6 +61,7 @@ from .activations import (
     softplus,
 )
 from .attention import scaled_dot_product_attention
+from .batch_normalization import BatchNorm1d, BatchNorm2d, batch_norm
 from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, conv1d, conv2d, conv3d
 from .dropout import Dropout, dropout
@@ -75,7 +76,7 @@ from .losses import (
     nll_loss,
 )
 from .module import Buffer, Module, Parameter
-from .normalization import BatchNorm1d, BatchNorm2d, LayerNorm, batch_norm, layer_norm
+from .normalization import LayerNorm, layer_norm
 from .pooling import (
     AvgPool1d,
     AvgPool2d,

@@ -11,12 +11,13 @@ from ..core.operators import relu, sigmoid, tanh
 from . import lazy as _lazy
 from .activations import elu, gelu, leaky_relu, log_softmax, silu, softmax, softplus
 from .attention import scaled_dot_product_attention
+from .batch_normalization import batch_norm
 from .convolution import conv1d, conv2d, conv3d
 from .dropout import dropout
 from .embedding import embedding
 from .layers import linear
 from .losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
-from .normalization import batch_norm, layer_norm
+from .normalization import layer_norm
 from .pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from .regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 

@@ -7,6 +7,7 @@ from ..functions import in_place_function, missing_error
 
 MODULES = (  # of this package; each lists its names in `__all__`
     "adaptive_pooling",
+    "batch_normalization",
     "class_losses",
     "ctc",
     "distances",
@@ -16,7 +17,7 @@ MODULES = (  # of this package; each lists its names in `__all__`
     "more_activations",
     "more_losses",
     "multihead_attention",
-    "norms",
+    "normalization",
     "padding",
     "parameter_containers",
     "pooling_variants",

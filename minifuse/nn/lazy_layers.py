@@ -7,7 +7,7 @@ becomes an instance of its class. So it has no parameters before; create the opt
 from typing import Any
 
 from ..ir.array_methods import Array
-from . import convolution, normalization, norms, transposed_convolution
+from . import batch_normalization, convolution, transposed_convolution
 from .layers import Linear, require_tensor
 from .module import Module
 
@@ -62,10 +62,11 @@ def lazy_layer(layer: type[Module], batch_ndim: int) -> type[Module]:
     name = f"Lazy{layer.__name__}"
     doc = f"`{layer.__name__}` without its first argument, which is the number of features, or channels, of the first input."
     entries = {"layer": layer, "batch_ndim": batch_ndim, "__module__": __name__, "__doc__": doc}
-    return type(name, (LazyInstanceLayer if issubclass(layer, norms.InstanceNorm) else LazyLayer, layer), entries)
+    base = LazyInstanceLayer if issubclass(layer, batch_normalization.InstanceNorm) else LazyLayer
+    return type(name, (base, layer), entries)
 
 
-MODULES = convolution, normalization, norms, transposed_convolution
+MODULES = batch_normalization, convolution, transposed_convolution
 KNOWN = {name: entry for module in MODULES for name, entry in vars(module).items()}
 LAYERS: dict[str, Any] = {
     f"Lazy{name}{dims}d": lazy_layer(KNOWN[f"{name}{dims}d"], dims + 2)

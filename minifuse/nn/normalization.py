@@ -1,332 +1,26 @@
-"""Batch and layer normalization: mean 0 and variance 1, then a learned scale and shift.
+"""Normalization of each example over its last dims or groups of channels, then a learned scale and shift.
 
 Forward and backward are one kernel each. A row consists of the elements that are normalized together. The forward kernel
 reads it three times: for the mean, for the variance (of differences from the mean, so no digits cancel), and for the result.
-Running statistics are buffers. In training, another in-place call updates them, unless `mf.fuse` fuses it.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
-from ..core.dispatch import no_grad
+import numpy as np
+
 from ..core.dtypes import as_number
 from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import sizes_of
+from ..core.indexing import Shape, sizes_of
 from ..core.operators import add, rsqrt
-from ..ir.array_functions import A, BoundFunction
+from ..ir.array_functions import A, BoundFunction, PadSlice
 from ..ir.array_methods import Array
 from ..ir.reduction_bodies import reduce_dims
-from ..tensors.creation import DTypeLike, ones, tensor, zeros
-from ..tensors.mutation import store
+from ..tensors.creation import DTypeLike, ones, zeros
 from .activations import require_floats
-from .layers import apply, require_tensor
-from .module import Buffer, Module, Parameter
-
-
-def batch_norm(
-    x: A,
-    running_mean: Array | None,
-    running_var: Array | None,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> A:
-    """Normalize each channel to mean 0 and variance 1 over all examples and positions, then scale and shift it.
-
-    Parameters
-    ----------
-    x : Tensor of floats (N, C) or (N, C, ...)
-    running_mean, running_var : Tensor (C,) or None
-        With `training`, they are updated in place, if given. Without, x is normalized by them.
-    weight, bias : Tensor (C,) or None
-        Scale and shift of each channel.
-    training : bool
-        If True, normalize by the mean and variance of this batch.
-    momentum : float
-        The weight of this batch in the running statistics: (1 - momentum) * running + momentum * new.
-    eps : float
-        Added to the variance.
-
-    Returns
-    -------
-    Tensor
-        The shape and dtype of x.
-
-    Raises
-    ------
-    ShapeError
-        x has fewer than 2 dims, another tensor does not have C elements, or a channel has fewer than 2 elements in training.
-    DTypeError
-        x is not a tensor of floats, or the dtype of another tensor differs.
-    ValueError
-        Only one of the running statistics is given, or none without `training`.
-
-    Notes
-    -----
-    x is divided by the root of the biased variance plus eps; the running variance is unbiased, as in PyTorch [1]_.
-
-    References
-    ----------
-    .. [1] S. Ioffe, C. Szegedy, Batch Normalization, 2015, arXiv:1502.03167
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> x = mf.tensor([[1.0, 10.0], [3.0, 30.0]])
-    >>> mean, var = mf.zeros(2), mf.ones(2)
-    >>> mf.nn.batch_norm(x, mean, var, training=True)
-    tensor([[-1., -1.],
-            [ 1.,  1.]])
-    >>> mean, var
-    (tensor([0.2, 2. ]), tensor([ 1.1, 20.9]))
-    """
-    running = drop_none(running_mean, running_var)
-    if len(running) == 1 or not (running or training):
-        raise ValueError(
-            "batch_norm: expected both running_mean and running_var; without training=True, x is normalized by them"
-        )
-    if not training:
-        return normalize_by_statistics(x, running_mean, running_var, weight, bias, eps)
-    check_channels(x, running_mean=running_mean, running_var=running_var)
-    y, mean, var = normalize_by_batch(x, weight, bias, eps)
-    if running:
-        with no_grad():
-            store(update_statistics, running, mean, var, as_number(momentum), bessel_factor(x))
-    return y
-
-
-def normalize_by_batch(x: A, weight: Array | None, bias: Array | None, eps: float) -> tuple[A, A, A]:
-    """Return x normalized by the batch statistics, and its mean and biased variance, which have no gradient."""
-    check_channels(x, weight=weight, bias=bias)
-    if x.size <= x.shape[1]:
-        raise ShapeError(
-            f"batch_norm: got x of shape {x.shape} in training, expected at least 2 elements for each channel to compute a "
-            "variance; use larger batches, or module.eval()"
-        )
-    outputs: Any = apply(bind_affine(_by_batch, weight, bias), x, eps, *drop_none(weight, bias))
-    y, mean, var = outputs
-    return y, mean, var
-
-
-def normalize_by_statistics(
-    x: A, mean: Array | None, var: Array | None, weight: Array | None, bias: Array | None, eps: float
-) -> A:
-    """Return x normalized by the given mean and variance."""
-    check_channels(x, running_mean=mean, running_var=var, weight=weight, bias=bias)
-    return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *drop_none(weight, bias))
-
-
-def _by_batch(x: Array, eps: Array, *rest: Any) -> tuple[Array, Array, Array]:
-    *parameters, is_scaled, is_shifted = rest
-    dims = (0, *range(2, x.ndim))
-    count, channels = x.size // x.shape[1], x.shape[1]
-    mean = reduce_dims(x, dims, True, add) / count  # (1, C, 1, ...)
-    d = x - mean
-    var = reduce_dims(d * d, dims, True, add) / count
-    affine = [p.reshape(mean.shape) for p in parameters]
-    y = scale_and_shift(d * rsqrt(var + eps), affine, is_scaled, is_shifted)
-    return y, mean.reshape(channels).detach(), var.reshape(channels).detach()
-
-
-def _by_statistics(x: Array, eps: Array, *rest: Any) -> Array:
-    parameters: list[Array]
-    *parameters, is_scaled, is_shifted = rest
-    mean, var, *affine = [p.reshape(x.shape[1], *[1] * (x.ndim - 2)) for p in parameters]  # (C, 1, ...)
-    return scale_and_shift((x - mean) * rsqrt(var + eps), affine, is_scaled, is_shifted)
-
-
-def update_statistics(
-    mean: Array, var: Array, new_mean: Array, new_var: Array, momentum: Array, bessel: Array
-) -> tuple[Array, Array]:
-    """Return the running statistics, updated with those of a batch."""
-    return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * bessel)
-
-
-def _update_and_count(mean: Array, var: Array, batch_count: Array, *rest: Array) -> tuple[Array, Array, Array]:
-    """Return the running statistics, updated with those of a batch, and the new number of batches."""
-    return *update_statistics(mean, var, *rest), batch_count + 1
-
-
-def _average_and_count(
-    mean: Array, var: Array, batch_count: Array, new_mean: Array, new_var: Array, bessel: Array
-) -> tuple[Array, Array, Array]:
-    """Return the averages of the statistics over all batches, including the new one, and the new number of batches."""
-    return _update_and_count(mean, var, batch_count, new_mean, new_var, 1 / (batch_count + 1).to(mean.dtype), bessel)
-
-
-def bessel_factor(x: Array) -> float:
-    """Return n / (n - 1), which converts the biased variance of n elements to the unbiased one."""
-    count = x.size // x.shape[1]
-    return float(count / (count - 1))
-
-
-def bind_affine(body: Callable[..., object], weight: Array | None, bias: Array | None) -> BoundFunction:
-    """Bind two flags to a composite function: whether there is a weight, and whether there is a bias."""
-    return BoundFunction(body, (weight is not None, bias is not None))
-
-
-def drop_none(*parameters: A | None) -> list[A]:
-    """Return the parameters that are not None."""
-    return [p for p in parameters if p is not None]
-
-
-def scale_and_shift(y: A, parameters: Sequence[Array], is_scaled: bool, is_shifted: bool) -> A:
-    """Multiply by the weight if `is_scaled`, and add the bias if `is_shifted`."""
-    y = y * parameters[0] if is_scaled else y
-    return y + parameters[-1] if is_shifted else y
-
-
-def check_channels(x: Array, **others: Array | None) -> None:
-    """Raise unless x has channels, and each of the other tensors, if given, has one element for each channel."""
-    require_tensor("batch_norm", x)
-    if x.ndim < 2:
-        raise ShapeError(f"batch_norm: got x of shape {x.shape}, expected (N, C) or (N, C, ...)")
-    require_floats("batch_norm", x)
-    for name, p in others.items():
-        if p is not None:
-            check_parameter("batch_norm", x, name, p, x.shape[1:2])
-
-
-def check_parameter(layer: str, x: Array, name: str, p: Array, shape: tuple[int, ...]) -> None:
-    """Raise unless a parameter of a layer has the given shape and the dtype of x."""
-    require_tensor(f"{layer}: {name}", p)
-    if p.shape != shape:
-        raise ShapeError(f"{layer}: got {name} of shape {p.shape}, expected {shape} for x of shape {x.shape}")
-    if p.dtype is not x.dtype:
-        raise DTypeError(
-            f"{layer}: got x of dtype {x.dtype} and {name} of dtype {p.dtype}, expected the same; write "
-            f"x.to(mf.{p.dtype}) or module.to(...)"
-        )
-
-
-class BatchNorm(Module):
-    """Base class of BatchNorm1d and BatchNorm2d, which differ in the number of dims of their input.
-
-    Parameters
-    ----------
-    num_features : int
-        C, the number of channels.
-    eps : float
-        Added to the variance.
-    momentum : float or None
-        The weight of each batch in the running statistics. With None, they are the averages over all batches so far.
-    affine : bool
-        If True, learn a scale and a shift of each channel. They are initialized to 1 and 0.
-    track_running_stats : bool
-        If True, keep running statistics, which are used after `eval`. If False, always use the batch statistics.
-    dtype, backend
-        Dtype and backend of the parameters. Default: float32 on the default backend.
-
-    Attributes
-    ----------
-    weight, bias : Parameter (C,) or None
-    running_mean, running_var : Buffer (C,) or None
-    num_batches_tracked : Buffer of int64 () or None
-
-    Raises
-    ------
-    ShapeError
-        `num_features` is less than 1. `forward` raises the errors of `batch_norm`.
-    """
-
-    expected: Mapping[int, str] = MappingProxyType({})  # number of dims of x -> its expected shape, for error texts
-    weight: Parameter | None
-    bias: Parameter | None
-    running_mean: Buffer | None
-    running_var: Buffer | None
-    num_batches_tracked: Buffer | None
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        dtype: DTypeLike = None,
-        backend: str | None = None,
-    ) -> None:
-        if num_features < 1:
-            raise ShapeError(f"{type(self).__name__}: got num_features={num_features}, expected at least 1")
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        one, zero = ones(num_features, dtype=dtype, backend=backend), zeros(num_features, dtype=dtype, backend=backend)
-        self.weight, self.bias = (Parameter(one), Parameter(zero)) if affine else (None, None)
-        self.running_mean = Buffer(zero.clone()) if track_running_stats else None
-        self.running_var = Buffer(one.clone()) if track_running_stats else None
-        self.num_batches_tracked = Buffer(tensor(0, backend=backend)) if track_running_stats else None
-
-    def forward(self, x: A) -> A:
-        """Normalize x; the shape does not change. In training, update the running statistics."""
-        self.check(x)
-        if self.running_mean is not None and not self.training:
-            return normalize_by_statistics(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        y, mean, var = normalize_by_batch(x, self.weight, self.bias, self.eps)
-        if self.running_mean is not None:
-            targets = [self.running_mean, self.running_var, self.num_batches_tracked]
-            with no_grad():
-                if self.momentum is None:
-                    store(_average_and_count, targets, mean, var, bessel_factor(x))
-                else:
-                    store(_update_and_count, targets, mean, var, self.momentum, bessel_factor(x))
-        return y
-
-    def check(self, x: Array) -> None:
-        """Raise unless x has the expected shape."""
-        require_tensor(type(self).__name__, x)
-        if x.ndim not in self.expected or x.shape[1] != self.num_features:
-            shapes = " or ".join(self.expected.values()).replace("C", str(self.num_features))
-            raise ShapeError(f"{type(self).__name__}: got x of shape {x.shape}, expected {shapes}")
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
-
-class BatchNorm1d(BatchNorm):
-    """Normalize each feature of a batch (N, C), or each channel of (N, C, L), then scale and shift it.
-
-    Parameters: `num_features`, `eps`, `momentum` (None averages over all batches), `affine`, `track_running_stats`, `dtype`
-    and `backend`. See `batch_norm` for their meaning, and for errors.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> layer = mf.nn.BatchNorm1d(2)
-    >>> layer(mf.tensor([[1.0, 10.0], [3.0, 30.0]]))
-    tensor([[-1., -1.],
-            [ 1.,  1.]], requires_grad=True)
-    >>> layer.running_mean, layer.num_batches_tracked
-    (tensor([0.2, 2. ]), tensor(1))
-    >>> layer.eval()
-    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
-    """
-
-    expected = MappingProxyType({2: "(N, C)", 3: "(N, C, L)"})
-
-
-class BatchNorm2d(BatchNorm):
-    """Normalize each channel of a batch of images (N, C, H, W), then scale and shift it.
-
-    Parameters: `num_features`, `eps`, `momentum` (None averages over all batches), `affine`, `track_running_stats`, `dtype`
-    and `backend`. See `batch_norm` for their meaning, and for errors.
-
-    Examples
-    --------
-    >>> import minifuse as mf
-    >>> layer = mf.nn.BatchNorm2d(3)
-    >>> layer(mf.rand(2, 3, 4, 5)).shape, list(layer.state_dict())
-    ((2, 3, 4, 5), ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'])
-    """
-
-    expected = MappingProxyType({4: "(N, C, H, W)"})
+from .layers import FunctionLayer, apply, require_tensor
+from .module import Module, Parameter
 
 
 def layer_norm(
@@ -367,15 +61,7 @@ def layer_norm(
     tensor([[-1.,  1.],
             [-1.,  1.]])
     """
-    require_tensor("layer_norm", x)
-    shape = sizes_of(normalized_shape)
-    if not shape or x.shape[-len(shape) :] != shape:
-        sizes = ", ".join(map(str, shape))
-        raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {sizes}), as in normalized_shape")
-    require_floats("layer_norm", x)
-    for name, p in ("weight", weight), ("bias", bias):
-        if p is not None:
-            check_parameter("layer_norm", x, name, p, shape)
+    shape = check_last_dims("layer_norm", x, normalized_shape, weight=weight, bias=bias)
     body = BoundFunction(_layer_norm, (len(shape), weight is not None, bias is not None))
     return apply(body, x, eps, *drop_none(weight, bias))
 
@@ -386,6 +72,194 @@ def _layer_norm(x: Array, eps: Array, *rest: Any) -> Array:
     d = x - reduce_dims(x, dims, True, add) / size
     var = reduce_dims(d * d, dims, True, add) / size
     return scale_and_shift(d * rsqrt(var + eps), parameters, is_scaled, is_shifted)
+
+
+def group_norm(x: A, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> A:
+    """Normalize each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
+
+    Parameters
+    ----------
+    x : Tensor of floats (N, C, ...)
+    num_groups : int
+        Number of groups of adjacent channels; C is a multiple of it.
+    weight, bias : Tensor (C,) or None
+        Scale and shift of each channel.
+    eps : float
+        Added to the (biased) variance.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of x.
+
+    Raises
+    ------
+    ShapeError
+        The number of channels is not a multiple of `num_groups`, or another tensor does not have C elements.
+    DTypeError
+        x is not a tensor of floats, or the dtype of another tensor differs.
+
+    References
+    ----------
+    .. [1] Y. Wu, K. He, Group Normalization, 2018, arXiv:1803.08494
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.functional.group_norm(mf.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    return normalize_groups("group_norm", x, num_groups, weight, bias, eps)[0]
+
+
+def normalize_groups(name: str, x: A, groups: int, weight: Array | None, bias: Array | None, eps: float) -> tuple[A, A, A]:
+    """Return x normalized in groups of channels, and the mean and biased variance of each, which have no gradient."""
+    require_tensor(name, x)
+    require_floats(name, x)
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(f"{name}: got x of shape {x.shape}, expected (N, C, ...) with C a multiple of {groups} groups")
+    check_parameters(name, x, x.shape[1:2], weight=weight, bias=bias)
+    body = BoundFunction(_normalize_groups, (groups, weight is not None, bias is not None))
+    outputs: Any = apply(body, x, eps, *drop_none(weight, bias))
+    return outputs  # type: ignore[no-any-return]
+
+
+def _normalize_groups(x: Array, eps: Array, *rest: Any) -> tuple[Array, Array, Array]:
+    *parameters, groups, is_scaled, is_shifted = rest
+    n, channels, *image = x.shape
+    z = x.reshape(n, groups, channels // groups, *image)
+    dims, count = tuple(range(2, z.ndim)), channels // groups * math.prod(image)
+    mean = reduce_dims(z, dims, True, add) / count
+    d = z - mean
+    var = reduce_dims(d * d, dims, True, add) / count
+    affine = [p.reshape(groups, channels // groups, *[1] * len(image)) for p in parameters]
+    y = scale_and_shift(d * rsqrt(var + eps), affine, is_scaled, is_shifted).reshape(x.shape)
+    return y, mean.reshape(n, groups).detach(), var.reshape(n, groups).detach()
+
+
+def rms_norm(x: A, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> A:
+    """Divide each example by the root of the mean square over its last dims; then multiply by `weight`.
+
+    Parameters
+    ----------
+    x : Tensor of floats (..., *normalized_shape)
+    normalized_shape : sequence of int
+        Sizes of the last dims, which are normalized together.
+    weight : Tensor (*normalized_shape,) or None
+        Scale of each element.
+    eps : float, optional
+        Added to the mean square. Default: the distance from 1 to the next number of the dtype.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of x.
+
+    Raises
+    ------
+    ShapeError
+        The last dims of x, or the shape of the weight, differ from `normalized_shape`.
+    DTypeError
+        x is not a tensor of floats, or the dtype of the weight differs.
+
+    References
+    ----------
+    .. [1] B. Zhang, R. Sennrich, Root Mean Square Layer Normalization, 2019, arXiv:1910.07467
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.functional.rms_norm(mf.tensor([1.0, 7.0]), (2,))
+    tensor([0.2, 1.4])
+    """
+    shape = check_last_dims("rms_norm", x, normalized_shape, weight=weight)
+    eps = float(np.finfo(x.dtype.numpy).eps) if eps is None else eps
+    return apply(BoundFunction(_rms_norm, (len(shape),)), x, eps, *drop_none(weight))
+
+
+def _rms_norm(x: Array, eps: Array, *rest: Any) -> Array:
+    *parameters, count = rest
+    dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
+    mean = reduce_dims(x * x, dims, True, add) / size
+    return scale_and_shift(x * rsqrt(mean + eps), parameters, bool(parameters), False)
+
+
+def local_response_norm(x: A, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> A:
+    """Divide each element by (k + alpha * the mean of the squares in `size` neighboring channels)**beta.
+
+    Parameters
+    ----------
+    x : Tensor of floats (N, C, ...)
+    size : int
+        Number of channels; size // 2 of them precede the channel. Missing ones count as 0.
+    alpha, beta, k : float
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of x.
+
+    Raises
+    ------
+    ShapeError
+        x has fewer than 3 dims, or `size` is less than 1.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.functional.local_response_norm(mf.ones(1, 2, 1), 2, alpha=6.0, beta=1.0)
+    tensor([[[0.25  ],
+             [0.1429]]])
+    """
+    require_tensor("local_response_norm", x)
+    if x.ndim < 3 or size < 1:
+        raise ShapeError(f"local_response_norm: got {x.shape} and size={size}, expected x (N, C, ...) and size >= 1")
+    return apply(BoundFunction(_local_response_norm, (as_number(size),)), x, alpha, beta, k)
+
+
+def _local_response_norm(x: Array, alpha: Array, beta: Array, k: Array, size: int) -> Array:
+    n, channels, *image = x.shape
+    whole = [(0, 1, m) for m in image]
+    padded = PadSlice((n, channels + size - 1, *image), ((0, 1, n), (size // 2, 1, channels), *whole))(x * x)
+    return x / (k + alpha * (padded.unfold(1, size, 1).sum(-1) / size)) ** beta
+
+
+def check_last_dims(layer: str, x: Array, normalized_shape: Sequence[int], **parameters: Array | None) -> Shape:
+    """Return the sizes of the normalized dims. Raise unless they are the last of x, and the shape of the parameters."""
+    require_tensor(layer, x)
+    shape = sizes_of(normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        sizes = ", ".join(map(str, shape))
+        raise ShapeError(f"{layer}: got x of shape {x.shape}, expected (..., {sizes}), as in normalized_shape")
+    require_floats(layer, x)
+    check_parameters(layer, x, shape, **parameters)
+    return shape
+
+
+def check_parameters(layer: str, x: Array, shape: Shape, **parameters: Array | None) -> None:
+    """Raise unless each parameter of a layer, if given, has the given shape and the dtype of x."""
+    for name, p in parameters.items():
+        if p is None:
+            continue
+        require_tensor(f"{layer}: {name}", p)
+        if p.shape != shape:
+            raise ShapeError(f"{layer}: got {name} of shape {p.shape}, expected {shape} for x of shape {x.shape}")
+        if p.dtype is not x.dtype:
+            raise DTypeError(
+                f"{layer}: got x of dtype {x.dtype} and {name} of dtype {p.dtype}, expected the same; write "
+                f"x.to(mf.{p.dtype}) or module.to(...)"
+            )
+
+
+def drop_none(*parameters: A | None) -> list[A]:
+    """Return the parameters that are not None."""
+    return [p for p in parameters if p is not None]
+
+
+def scale_and_shift(y: A, parameters: Sequence[Array], is_scaled: bool, is_shifted: bool) -> A:
+    """Multiply by the weight if `is_scaled`, and add the bias if `is_shifted`."""
+    y = y * parameters[0] if is_scaled else y
+    return y + parameters[-1] if is_shifted else y
 
 
 class LayerNorm(Module):
@@ -448,3 +322,129 @@ class LayerNorm(Module):
     def extra_repr(self) -> str:
         """Return the settings."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """`group_norm` as a module, with a learned weight and bias.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        Number of groups, and of channels, which is a multiple of it.
+    eps : float
+        Added to the variance.
+    affine : bool
+        If True, learn a scale and a shift of each channel.
+    dtype, backend
+        Dtype and backend of the parameters. Default: float32 on the default backend.
+
+    Attributes
+    ----------
+    weight, bias : Parameter (C,) or None
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> layer = mf.nn.GroupNorm(2, 6)
+    >>> layer, layer(mf.rand(4, 6, 5)).shape
+    (GroupNorm(2, 6, eps=1e-05, affine=True), (4, 6, 5))
+    """
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: DTypeLike = None,
+        backend: str | None = None,
+    ) -> None:
+        if num_groups < 1 or num_channels < 1 or num_channels % num_groups:
+            raise ShapeError(f"GroupNorm: got num_channels={num_channels}, expected a multiple of num_groups={num_groups}")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.weight = Parameter(ones(num_channels, dtype=dtype, backend=backend)) if affine else None
+        self.bias = Parameter(zeros(num_channels, dtype=dtype, backend=backend)) if affine else None
+
+    def forward(self, x: A) -> A:
+        """Normalize x; the shape does not change."""
+        return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class RMSNorm(Module):
+    """`rms_norm` as a module, with a learned weight.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        Sizes of the last dims of the input, which are normalized together.
+    eps : float, optional
+        Added to the mean square. Default: the distance from 1 to the next number of the dtype.
+    elementwise_affine : bool
+        If True, learn a scale, initialized to 1.
+    dtype, backend
+        Dtype and backend of the parameters. Default: float32 on the default backend.
+
+    Attributes
+    ----------
+    weight : Parameter (*normalized_shape,) or None
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> mf.nn.RMSNorm(4)
+    RMSNorm((4,), eps=None, elementwise_affine=True)
+    """
+
+    weight: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        dtype: DTypeLike = None,
+        backend: str | None = None,
+    ) -> None:
+        self.normalized_shape, self.eps, self.elementwise_affine = sizes_of(normalized_shape), eps, elementwise_affine
+        one = ones(self.normalized_shape, dtype=dtype, backend=backend)
+        self.weight = Parameter(one) if elementwise_affine else None
+
+    def forward(self, x: A) -> A:
+        """Normalize x; the shape does not change."""
+        return rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Return the settings."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class LocalResponseNorm(FunctionLayer):
+    """`local_response_norm` as a module."""
+
+    options = "size", "alpha", "beta", "k"
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: A) -> A:
+        """Normalize x; the shape does not change."""
+        return local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+
+__all__ = [
+    "GroupNorm",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+    "group_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
+]

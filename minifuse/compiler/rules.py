@@ -206,7 +206,8 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
             case Node(Gather(dim), (x, index)):
                 return select_elements(node, x, dim, index)
             case Node(Scatter(operator, dim, size), (values, index)) if sorts_scatter(target, operator, values, size, index):
-                return scatter_by_sort(operator, values, dim, size, index)
+                sorted_result: Node = scatter_by_sort(operator, values, dim, size, index)
+                return sorted_result
             case Node(Scatter(operator, dim, size), (values, index)):
                 return reduce_by_index(operator, values, dim, size, index)
         return node

@@ -1,8 +1,7 @@
 """Functions of order: sort, topk, median, quantile, unique, searchsorted, histograms, ...
 
-An order is a permutation, by which elements are gathered, so that gradients flow to where they came from (`ir.sort`). Sorting
-is always stable. NaN counts as the largest number: last in ascending
-order, first in descending order.
+An order is a permutation, by which elements are gathered, so that gradients flow to where they came from (`ir.sort`). It is
+always stable. NaN counts as the largest number: last in ascending order, first in descending order.
 """
 
 from collections.abc import Sequence

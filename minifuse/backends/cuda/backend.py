@@ -15,6 +15,7 @@ from ...core.dtypes import BY_NUMPY, DType, Number
 from ...core.errors import BackendError, FuseError
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
+from ...ir.indexing import LastWriters
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
@@ -29,7 +30,6 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
-from ...ir.indexing import LastWriters
 from ...ir.scan import Scan
 from ...ir.sort import Sort
 from ...ir.sorted_scatter import SortedScatter

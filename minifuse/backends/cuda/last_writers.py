@@ -1,4 +1,4 @@
-"""The last position of each number in an index, on a GPU: each position is stored by an atomic maximum, which has no order."""
+"""The last position of each number in an index, on a GPU: an atomic maximum, whose result does not depend on the order."""
 
 # (pyproject.toml exempts kernels from typing: their types are Numba's or the interpreter's)
 

@@ -1,6 +1,6 @@
 """Positions of the true elements of a mask on a GPU: each warp counts those of its part, then each warp stores its own.
 
-A warp stores behind all warps before it, so it needs the sum of their counts. The loads of several steps precede their votes.
+A warp stores behind all warps before it, so it needs the sum of their counts. The loads of several steps precede the votes.
 """
 
 # (pyproject.toml exempts kernels from typing: their types are Numba's or the interpreter's)

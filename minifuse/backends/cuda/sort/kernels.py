@@ -1,8 +1,8 @@
 """Radix sort on a GPU: stable sorts by one digit of 8 bits after the other, from the lowest digit to the highest [1]_.
 
 A sort by one digit is a count: a key goes behind all keys with smaller digits, and behind the keys before it with an equal
-digit. A block ranks the keys of a tile so. Its warps count in 256 bins each: lanes with equal digits find each other by a vote,
-the lowest of them adds their number to the bin, and the rank of a lane is the bin plus the number of such lanes below it.
+digit. A block ranks the keys of a tile so. Each of its warps counts in 256 bins: lanes with equal digits find each other by
+votes, the lowest of them adds their number to the bin, and the rank of a lane is the bin plus the number of those below it.
 
 A row that fits in a tile is sorted by one block in shared memory, all digits in one launch. A longer row is cut into chunks,
 and each digit takes three launches: `count_digits` of each chunk, `scan_counts` of all chunks, and `move_keys`, which ranks
@@ -21,9 +21,9 @@ References
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ....core.dtypes import DType, float64
+from ....core.dtypes import DType
 from ..codegen.dialect import storage_of
 from ..intrinsics.base import ALL_LANES, byte_of, cuda, device, i32, i64, u32
 from ..intrinsics.warp_vote import equal_lanes
@@ -36,7 +36,7 @@ ADDRESSES = ("i64",) * 4  # the strides of an operand: along a row, and along th
 
 
 class KeyFormat(NamedTuple):
-    """How the elements of an array become keys: the type of an element in memory, as an integer, and the number of digits."""
+    """How elements become keys: the type of an element in memory, read as an integer, and the number of digits."""
 
     element: str
     digits: int
@@ -45,7 +45,7 @@ class KeyFormat(NamedTuple):
 
     @classmethod
     def of(cls, dtype: DType, digits: int | None = None) -> "KeyFormat":
-        """Return the format of a dtype. With fewer `digits`, the elements are integers that are not negative and have so many."""
+        """Return the format of a dtype. Elements of a given number of `digits` are integers that are not negative."""
         element = {4: "i32", 8: "i64"}[dtype.itemsize] if dtype.is_float else storage_of(dtype)
         has_sign = digits is None and element != "u8"
         return cls(element, digits or dtype.itemsize, dtype.is_float, has_sign)
@@ -57,7 +57,7 @@ class KeyFormat(NamedTuple):
 
 
 class SortTile(NamedTuple):
-    """The keys of a block: `warps` warps, each lane with `items` keys at a time. `blocks` is the minimum per multiprocessor."""
+    """The keys of a block: each lane of its warps has `items` keys. `blocks` is the minimum per multiprocessor."""
 
     warps: int
     items: int
@@ -107,7 +107,7 @@ def scan_digits(counts):
 
 
 @cache
-def key_functions(form: KeyFormat) -> tuple[Callable[..., object], ...]:
+def key_functions(form: KeyFormat) -> tuple[Callable[..., Any], ...]:
     """Return the functions that compute a digit of a key, the key of an element, and the element of a key."""
     integer, largest = (i64, (1 << 63) - 1) if form.word == "i64" else (i32, (1 << 31) - 1)
     infinity = 0x7FF << 52 if form.word == "i64" else 0xFF << 23
@@ -143,7 +143,7 @@ def make_rank_keys(form: KeyFormat, tile: SortTile) -> Callable[..., None]:
 
     @device
     def rank_keys(keys, digits, ranks, bins, begins, count, place, mask):
-        """Store the rank of each key in the tile, and where each digit begins. Behind `count` keys, digits are the largest."""
+        """Store the rank of each key, and where each digit begins. Behind `count` keys, all digits are the largest."""
         t = cuda.threadIdx.x
         lane, warp = t & 31, t >> 5
         own = u32(warp * DIGITS)
@@ -279,7 +279,7 @@ def make_count_digits(form: KeyFormat, tile: SortTile, is_first: bool) -> GpuKer
 
 @cache
 def make_scan_counts(word: str) -> GpuKernel:
-    """Return the kernel that replaces counts by the sums of those of the chunks before, and stores the totals of all chunks."""
+    """Return the kernel that replaces each count by the sum of those before it, and stores the totals of all chunks."""
 
     def scan_counts(counts, totals, chunks):
         lane = cuda.threadIdx.x
@@ -309,7 +309,7 @@ def make_move_keys(
     """Return the kernel that moves the keys of each chunk to their places by one digit.
 
     In the first pass, elements are converted to keys, and the index of a key is its position; in the last one, keys are
-    converted back. `has_values` and `has_indices` tell what is stored. If `is_dense`, the elements of a row are neighbors in all operands.
+    converted back. `has_values` and `has_indices` tell what is stored. If `is_dense`, elements of a row are neighbors.
     """
     rank_keys, (digit_of, key_of, element_of) = make_rank_keys(form, tile), key_functions(form)
     items, size, threads, bin_count = tile.items, tile.size, tile.threads, tile.bins

@@ -1,7 +1,7 @@
 """Scatter on a GPU, given a sorted index: each position finds its slices by binary search, and combines them in order.
 
-The threads of a warp have adjacent columns of one position, if there are enough columns. Otherwise each thread has an element
-of the result or, if many slices belong to one, the lanes of a warp share them.
+The threads of a warp have adjacent columns of one position, if there are enough columns. Otherwise each thread has one
+element of the result or, if many slices belong to each, the lanes of a warp share them.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class ScatterSource(CudaPrinter):
                     with self.block("if lane == 0:"):
                         self.store()
         names = ", ".join(name for name, _ in self.parameters())
-        return "\n".join([*SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
+        return "\n".join([SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
 
     def find_slices(self) -> None:
         """Emit the binary searches for the slices of a position."""
@@ -107,7 +107,7 @@ def search(keys, step, count, key):
             low = middle + 1
         else:
             high = middle
-    return low""".split("\n")
+    return low"""
 
 
 @lru_cache(1024)

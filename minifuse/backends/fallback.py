@@ -35,6 +35,7 @@ from ..ir.kernel_ir import (
 from ..ir.monoid import MonoidState
 from ..ir.numpy_op import NumpyOp
 from ..ir.scan import Scan
+from ..ir.sort import VALUES, Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -351,9 +352,9 @@ class KernelInterpreter:
 
 
 class NumpyExecutable(Executable):
-    """A NumpyOp: NumPy computes on the memory of a host. On a device, all operands are copied to the host and back."""
+    """A NumpyOp, or a sort of values: NumPy computes on the memory of a host. A device copies operands there and back."""
 
-    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp) -> None:
+    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp | Sort) -> None:
         super().__init__(step)
         self.backend, self.kernel, self.op = backend, kernel, op
 
@@ -403,6 +404,8 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
     """Return the executable of a step: calls of the four methods of a backend, or of NumPy. It has no batch."""
     match step.kernel:
         case CompositeKernel(op=NumpyOp() as op) as kernel:
+            return NumpyExecutable(backend, step, kernel, op)
+        case CompositeKernel(op=Sort() as op) as kernel if op.names == (VALUES,):
             return NumpyExecutable(backend, step, kernel, op)
         case Kernel() as kernel:
             return FallbackKernel(backend, step, kernel)

@@ -23,6 +23,7 @@ from ..ir.indexing import broadcast_value, flat_along, gather_along, parse, posi
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
+from .joining import stack
 from .table import function, require_array
 
 NONZERO_REMEDY = "use mf.where(condition, a, b), or mf.nonzero_static(x, size=n)"
@@ -332,6 +333,9 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
     positions = positions_of(x if x.dtype is bool_ else ne(x, 0), "nonzero", NONZERO_REMEDY)
     if x.ndim == 1:
         return (positions,) if as_tuple else positions.reshape(-1, 1)
+    if not x.meta.backend.is_host and x.ndim:
+        columns = unravel_index(positions, x.shape)
+        return columns if as_tuple else stack(columns, 1)
     columns = unravel_index(positions.numpy(), x.shape)  # by NumPy, which needs no plan for each number of positions
     if as_tuple:
         return tuple([tensor_like(x, p) for p in columns or [positions.numpy()]])

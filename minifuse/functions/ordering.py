@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dispatch import active_tracer
 from ..core.dtypes import int32, int64
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.indexing import normalize_dim
@@ -18,13 +19,15 @@ from ..core.traceable import Traceable
 from ..ir.array_functions import BoundFunction, Full, Reduce
 from ..ir.array_methods import Array
 from ..ir.gather import Scatter
-from ..ir.indexing import gather_along
+from ..ir.indexing import gather_along, positions_of
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
-from ..ir.sort import INDICES, VALUES, Sort, order_along
+from ..ir.sort import INDICES, VALUES, Sort, order_along, sorted_values
 from .indexing import as_value, tensor_like
+from .joining import cat
 from .table import function, values_of
 
+BINCOUNT_REMEDY = "use mf.zeros(n).scatter_add(0, x, weights) with a fixed size n"
 UNIQUE_REMEDY = "call it outside of the fused function"
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -55,12 +58,6 @@ def first_in_order(x: Any, dim: int, descending: bool, start: int, count: int) -
     return gather_along(x, indices, dim), indices
 
 
-def sorted_values(x: Any, dim: int, descending: bool) -> Any:
-    """Return the sorted elements along a dim."""
-    (values,) = Sort(dim, descending, (VALUES,))(x)
-    return values
-
-
 def select_sorted(x: Array, dim: int, descending: bool, start: int = 0, count: int | None = None) -> ValuesAndIndices:
     """Make the call of a sort, of which `count` elements from `start` on are kept."""
     if not x.ndim:
@@ -87,7 +84,7 @@ def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = Tr
 @function()
 def msort(x: Array) -> Any:
     """Sort along the first dim."""
-    return call_once(sorted_values, x, parameters=(0, False)) if x.ndim else x.clone()
+    return call_once(sorted_values, x, parameters=(0,)) if x.ndim else x.clone()
 
 
 @function()
@@ -163,7 +160,7 @@ def quantiles(x: Any, q: Any, dim: int, interpolation: str, ignore_nan: bool) ->
     order = (*[d for d in range(x.ndim) if d != dim], dim)
     rows, n = x.permute(order), x.shape[dim]
     nans = count_nans(rows, last)
-    values = sorted_values(rows, last, False)
+    values = sorted_values(rows, last)
     end = maximum(n - nans - 1, 0) if ignore_nan else nans * 0 + (n - 1)
     q = q.to(x.dtype).reshape(*[1] * last, q.size)
     place = q * end.to(x.dtype)
@@ -255,10 +252,29 @@ def unique(
 
     With return_inverse also the index of each element in them, with return_counts also how often each occurs.
     """
+    if dim is None and x.size and runs_on_device(x):
+        values, inverse, counts = unique_by_sort(x.reshape(x.size))
+        others = [z for z, wanted in ((inverse.reshape(*x.shape), return_inverse), (counts, return_counts)) if wanted]
+        return (values, *others) if others else values
     array = values_of("unique", x, UNIQUE_REMEDY)
     values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
     shape = x.shape if dim is None else (x.shape[dim],)
     return distinct(x, values, inverse.reshape(shape), counts, return_inverse, return_counts)
+
+
+def runs_on_device(x: Array) -> bool:
+    """Return whether x is a tensor, outside of fused functions, whose memory NumPy cannot access."""
+    return active_tracer() is None and hasattr(x, "meta") and not x.meta.backend.is_host
+
+
+def unique_by_sort(x: Array) -> tuple[Any, Any, Any]:
+    """Return the distinct elements of a vector, the index of each element in them, and how often each occurs."""
+    values, order = select_sorted(x, 0, False)
+    is_first = cat([values[:1] == values[:1], values[1:] != values[:-1]]) | (values != values)  # each NaN is distinct
+    starts = positions_of(is_first)
+    ends = cat([starts[1:], starts[:1] * 0 + x.size])
+    inverse = (order * 0).index_copy(0, order, is_first.to(int64).cumsum(0) - 1)
+    return values[starts], inverse, ends - starts
 
 
 @function()
@@ -323,10 +339,10 @@ def bincount(x: Array, weights: Any = None, minlength: int = 0) -> Any:
     """Count how often each integer occurs, or sum its weights. The size of the result depends on values."""
     if not x.dtype.is_integer or x.ndim != 1:
         raise DTypeError(f"bincount: got {x.dtype} of shape {x.shape}, expected integers in 1 dim")
-    array = values_of("bincount", x, "use mf.zeros(n).scatter_add(0, x, weights) with a fixed size n")
-    if (array < 0).any():
-        raise IndexingError("bincount: got a negative integer, expected 0 or more")
-    size = max(int(array.max(initial=-1)) + 1, minlength)
+    bounds = [values_of("bincount", z, BINCOUNT_REMEDY) for z in ((x.min(), x.max()) if x.size else ())]
+    if bounds and bounds[0] < 0:
+        raise IndexingError(f"bincount: got {bounds[0]}, expected integers from 0 on")
+    size = max(int(bounds[1]) + 1 if bounds else 0, minlength)
     operands = (x,) if weights is None else (weights, x)
     return x.apply(BoundFunction(counted, (size,)), *operands)
 

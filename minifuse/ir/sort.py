@@ -54,6 +54,17 @@ class Sort(CompositeOp):
         order = order_along(x, self.dim, self.descending)
         return tuple(order if name == INDICES else gather_along(x, order, self.dim) for name in self.names)
 
+    def run(self, x: np.ndarray) -> np.ndarray:
+        """Sort by NumPy, which is several times faster than to gather by an order."""
+        y = np.sort(x, axis=self.dim)
+        return np.flip(y, self.dim) if self.descending else y
+
+
+def sorted_values(x: Any, dim: int, descending: bool = False) -> Any:
+    """Return the sorted elements along a dim."""
+    (values,) = Sort(dim, descending, (VALUES,))(x)
+    return values
+
 
 def order_along(x: Any, dim: int, descending: bool = False, digits: int | None = None) -> Any:
     """Return the indices that sort an array along a dim, as a node."""

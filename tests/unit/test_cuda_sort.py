@@ -121,3 +121,18 @@ def test_of_equal_indices_the_last_one_is_stored(dtype):
     y = mf.tensor(x, backend="cuda").index_copy(0, mf.tensor(index, backend="cuda"), mf.tensor(values, backend="cuda"))
     x[index] = values
     np.testing.assert_array_equal(y.numpy(), x)
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
+def test_functions_made_of_sorts_equal_those_of_numpy(backend):
+    for x in (np.nan_to_num(sample((3, 40), "float32")), sample((40,), "int16"), np.zeros(1)):
+        t = mf.tensor(x, backend=backend)
+        found = mf.unique(t, return_inverse=True, return_counts=True)
+        expected = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours.numpy(), theirs.reshape(ours.shape))
+        np.testing.assert_array_equal(np.sort(t).numpy(), np.sort(x))
+        np.testing.assert_array_equal(mf.bincount(t.reshape(-1).nan_to_num().to(mf.int64).clamp(0, 9)).sum().item(), x.size)
+    t = mf.tensor([3.0, 1.0, 2.0], backend=backend, requires_grad=True)
+    (np.sort(t) * mf.tensor([1.0, 2.0, 3.0], backend=backend)).sum().backward()
+    np.testing.assert_array_equal(t.grad.numpy(), [3, 1, 2])

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dtypes import float64
+from ...core.indexing import normalize_dim
 from ...core.operators import add, maximum, minimum, mul
 from ...core.traceable import Traceable
-from .table import define, implements
+from ..sort import sorted_values
+from .table import call_once, define, implements
 
 if TYPE_CHECKING:
     from ..array_methods import Array
@@ -25,7 +27,7 @@ def flat(a: Any, axis: int | None) -> tuple[Any, int]:
 def sort(a: "Array", axis: int | None = -1, kind: str | None = None) -> Any:
     """Sort along an axis, or the flattened array; NaN last. Each kind is stable."""
     x, d = flat(a, axis)
-    return x.sort(d).values
+    return call_once(sorted_values, x, parameters=(normalize_dim(d, x.ndim),))
 
 
 @implements(np.argsort)

@@ -197,7 +197,16 @@ SCANS = (
 )
 ORDER = (
     Function(
-        "sort of a vector", lambda m, x: m.sort(x)[0], lambda np, x: np.sort(x), normal, HALF_LONG, SORTED, is_fused=False
+        "sort of a vector", lambda m, x: m.msort(x), lambda np, x: np.sort(x), normal, HALF_LONG, SORTED, is_fused=False
+    ),
+    Function(
+        "sort of a vector, with indices",
+        lambda m, x: m.sort(x)[0],
+        lambda np, x: np.sort(x),
+        normal,
+        HALF_LONG,
+        SORTED,
+        is_fused=False,
     ),
     Function(
         "argsort of a vector",

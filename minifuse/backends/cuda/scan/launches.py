@@ -28,7 +28,7 @@ from .source import WARP, CudaScanForm, ScanTile
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
-MAX_WARPS, MAX_COLUMN_WARPS = 8, 16  # of a block
+MAX_WARPS, MAX_COLUMN_WARPS = 4, 8  # of a block
 SHORT_LINE = 16  # elements; a thread scans a shorter line alone
 MAX_CHUNKS, MAX_COLUMN_CHUNKS = 1024, 64  # chunks of a line: each block combines the totals of those before its own
 
@@ -84,10 +84,13 @@ class ScanProblem:
         if self.is_columns:
             items = min(items if nbytes <= 8 else 4, power_of_two_above(n, items))
             warps = power_of_two_above(ceil_div(n, items), MAX_COLUMN_WARPS)
-            return ScanTile(warps, items, max(1, MAX_WARPS // warps))
+            lines = 2 * MAX_COLUMN_WARPS // warps
+            groups = prod(self.nest.sizes[:-1]) * ceil_div(self.nest.sizes[-1], WARP * lines)
+            is_few = warps == MAX_COLUMN_WARPS and groups < self.processors  # one group a block, so that lines can be cut
+            return ScanTile(warps, items, 1 if is_few else lines)
         items = min(items, 4 * power_of_two_above(ceil_div(n, 4 * WARP), 4))
         warps = power_of_two_above(ceil_div(n, WARP * items), MAX_WARPS)
-        return ScanTile(warps, items, MAX_WARPS // warps, 4)
+        return ScanTile(warps, items, MAX_WARPS // warps, 8)
 
     def block_count(self) -> int:
         """Return the number of blocks for each chunk."""

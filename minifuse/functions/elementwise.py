@@ -47,7 +47,8 @@ def elementwise(name: str, body: Body) -> Body:
     return call
 
 
-for _name, _body in [(ufunc.__name__, body) for ufunc, body in UFUNCS.items()] + [(n, TABLE[n]) for n in OPERATORS.split()]:
+_UFUNCS = [(ufunc.__name__, body) for ufunc, body in UFUNCS.items() if ufunc is not np.matmul]
+for _name, _body in _UFUNCS + [(name, TABLE[name]) for name in OPERATORS.split()]:
     function(_name, method=not hasattr(Array, _name))(elementwise(_name, _body))
 for _name, _numpy_name in ALIASES.items():
     function(_name)(FUNCTIONS[_numpy_name])

@@ -14,7 +14,7 @@ from ..core.operators import TABLE, abs, eq, floordiv, isnan, log, mul, ne, sin,
 from ..ir.array_methods import Array
 from ..ir.numpy_api import FUNCTIONS as NUMPY_FUNCTIONS
 from ..ir.numpy_api import UFUNCS
-from ..ir.numpy_api.table import call_once, is_array, promote_operands, promote_to_float
+from ..ir.numpy_api.table import call_once, promote_operands, promote_to_float
 from .host import host_function
 from .table import FUNCTIONS, function, renamed, require_array
 
@@ -188,23 +188,6 @@ def xlogy(x: Any, y: Any) -> Any:
     x, y = promote_to_float(x, y)
     is_zero = eq(x, 0) & ~((y > 0) & (y < math.inf)) & ~isnan(y)
     return x * log(where(is_zero, 1, y))
-
-
-# Activations that PyTorch has outside of nn.
-
-
-@function(operands=1)
-def hardshrink(x: Any, lambd: float = 0.5) -> Any:
-    """Return x, or 0 where |x| <= lambd."""
-    return where((x >= -lambd) & (x <= lambd), 0, x)
-
-
-@function(operands=2)
-def prelu(x: Any, weight: Any) -> Any:
-    """Return x where it is positive, else weight * x. The weight has one element, or one for each channel (dim 1)."""
-    if is_array(weight) and weight.ndim and x.ndim > 1:
-        weight = weight.reshape(-1, *[1] * (x.ndim - 2))
-    return where(x > 0, x, weight * x)
 
 
 # Questions.

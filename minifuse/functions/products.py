@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ShapeError
-from ..core.indexing import normalize_dims, sizes_of
+from ..core.indexing import sizes_of
 from ..core.layout import broadcast
 from ..ir.array_functions import BoundFunction, matmul
 from ..ir.array_methods import Array
@@ -92,28 +92,6 @@ def kron(x: Array, other: Array) -> Array:
 def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     """Sum the products along some dims of a and the same number of dims of b, by a matmul."""
     return tensordot_by_axes(a, b, dims if isinstance(dims, int) else tuple(tuple(sizes_of(d)) for d in dims))
-
-
-@function(operands=2)
-def cross(x: Array, other: Array, dim: int | None = None) -> Array:
-    """Return the cross product of vectors of 3 elements along a dim; default: the first dim of size 3."""
-    sizes = np.broadcast_shapes(x.shape, other.shape)
-    d = next((k for k, n in enumerate(sizes) if n == 3), 0) if dim is None else normalize_dims(dim, len(sizes))[0]
-    if sizes[d : d + 1] != (3,):
-        raise ShapeError(f"cross: got shapes {x.shape} and {other.shape}, expected size 3 along dim {d}")
-    x, other = x.expand(*sizes), other.expand(*sizes)
-    return x.roll(-1, d) * other.roll(-2, d) - x.roll(-2, d) * other.roll(-1, d)
-
-
-@function(method=False)
-def chain_matmul(*matrices: Array) -> Array:
-    """Multiply several matrices, in the order that needs the fewest multiplications."""
-    arrays = arrays_of("chain_matmul", matrices[0] if len(matrices) == 1 else matrices)
-    if len(arrays) == 1:
-        return arrays[0]
-    labels = LETTERS[: len(arrays) + 1]
-    terms = [labels[k : k + 2] for k in range(len(arrays))]
-    return einsum(f"{','.join(terms)}->{labels[0]}{labels[len(arrays)]}", *arrays)
 
 
 # Einstein's notation.

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import Dims, normalize_dim, normalize_dims
+from ..core.errors import ShapeError
+from ..core.indexing import Dims, normalize_dim
 from ..core.operators import isnan, where
 from ..ir.array_methods import Array
 from ..ir.numpy_api.reductions import _norm as norm_along
@@ -111,27 +111,10 @@ with_mean("std_mean", "std")
 with_mean("var_mean", "var")
 
 
-@function()
-def norm(x: Array, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    """Return the p-norm of vectors along dims: the p-th root of the sum of |x| ** p. Default: Euclidean."""
-    x = x if dtype is None else x.to(dtype)
-    if not x.dtype.is_float:
-        raise DTypeError(f"norm: got {x.dtype}, expected floats; write x.to(mf.float32)")
-    if p == "nuc":
-        raise DTypeError('norm: p="nuc" needs singular values; write mf.linalg.norm(x, "nuc")')
-    return norm_of(x, 2 if p in ("fro", None) else p, normalize_dims(dim, x.ndim), keepdim)
-
-
 @function("_norm", operands=1, method=False)
 def norm_of(x: Array, p: float, dims: tuple[int, ...], keepdim: bool) -> Array:
     """Return the p-norm along dims."""
     return norm_along(x, p, dims, keepdim)
-
-
-@function()
-def dist(x: Array, other: Array, p: float = 2) -> Array:
-    """Return the p-norm of the difference of two arrays."""
-    return norm(x - other, p)
 
 
 @function(operands=1)

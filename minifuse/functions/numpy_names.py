@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import float64
+from ..core.dtypes import as_dtype, float64
 from ..core.errors import ShapeError
 from ..core.operators import Operator, add, maximum, minimum, mul, where
 from ..core.traceable import Traceable
@@ -144,7 +144,7 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any 
 @implements(np.vander)
 def vander_(x: Array, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803  # NumPy's name
     """Return the powers of the elements of a vector, a row each."""
-    return vander(x, N, increasing)
+    return vander(x.to(as_dtype(np.result_type(x.dtype.numpy, int))), N, increasing)
 
 
 @implements(np.gradient)

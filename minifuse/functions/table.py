@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..core.errors import DTypeError, FuseError, users_line
 from ..ir.array_methods import Array
-from ..ir.numpy_api.table import as_key, call_once, is_array
+from ..ir.numpy_api.table import as_key, as_parameter, call_once, is_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +54,7 @@ def one_call(body: Callable[..., Any], operands: int) -> Callable[..., Any]:
     code, defaults = body.__code__, body.__defaults__ or ()
     parameters = code.co_varnames[: code.co_argcount]
     default_of = dict(zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True))
+    names = parameters[operands:]
 
     @wraps(body)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -65,10 +66,16 @@ def one_call(body: Callable[..., Any], operands: int) -> Callable[..., Any]:
             arguments = (*arguments, *[rest[name] for name in given])
         elif len(arguments) > len(parameters):
             return body(*arguments)  # raises Python's TypeError
-        bound = tuple([as_key(x) for x in arguments[operands:]])
+        bound = tuple([plain(x, default_of.get(name)) for name, x in zip(names, arguments[operands:], strict=True)])
         return call_once(body, *arguments[:operands], parameters=bound)
 
     return call
+
+
+def plain(value: Any, default: object) -> Any:
+    """Convert a parameter to a key. A traced number becomes a plain one, if the default is an integer or a bool."""
+    is_traced = isinstance(value, int) and type(value) not in (bool, int) and isinstance(default, int)
+    return as_parameter(value, default) if is_traced else as_key(value)
 
 
 def renamed(named: dict[str, Any]) -> dict[str, Any]:

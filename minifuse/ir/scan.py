@@ -11,10 +11,11 @@ is a linear recurrence from the other end. So there are gradients of any order, 
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..core.errors import GradientError
-from ..core.operators import Operator, add, eq, exp, maximum, minimum, mul, ne, where
+from ..core.operators import Operator, add, eq, exp, log, maximum, minimum, mul, ne, where
 from .array_functions import A, Full, Gradients, ShapeDtype, SliceUpdate, View
 from .composite_op import CompositeOp
 from .monoids import LAST_EXTREME, LOGADDEXP, RECURRENCE
@@ -122,15 +123,18 @@ def extreme_vjp(op: Scan, g: "Array", x: "Array", *index: "Array") -> Gradients:
 
 
 def logsumexp_vjp(op: Scan, g: "Array", x: "Array") -> Gradients:
-    """Sum the gradients of this output and of later ones, each times the share exp(x[i] - y[j]) that the element has."""
+    """Sum g[j] * exp(x[i] - y[j]) over this output and all later ones: a scan of logarithms, for each sign of g.
+
+    A product of the ratios of neighboring outputs would be a recurrence, too, but adds up the rounding of each.
+    """
     (y,) = op.outputs(x)
-    before = op.shift(y, 1, 0)
-    return (ratio(x, y) * op.backward(ratio(before, y), g),)
 
+    def of_positive(g: "Array") -> "Array":
+        is_positive = (g > 0) & (y > -inf)
+        (sums,) = scan(op.operator, (where(is_positive, log(where(is_positive, g, 1)) - y, -inf),), op.dim, not op.reverse)
+        return exp(x + sums)
 
-def ratio(a: "Array", b: "Array") -> "Array":
-    """Return exp(a - b), which is 1 for equal infinities."""
-    return exp(where(eq(a, b), 0, a - b))
+    return (of_positive(g) - of_positive(-g),)
 
 
 def recurrence_vjp(op: Scan, g: "Array", factor: "Array", term: "Array") -> Gradients:

@@ -285,3 +285,11 @@ def test_a_recurrence_starts_from_zero():
         assert scan(or_, [mf.tensor([0, 4, 1])], 0)[0].tolist() == [0, 4, 5]
         assert scan(add, [mf.tensor([1, 2], dtype=int64)], 0)[0].dtype is int64
         assert scan(mul, [mf.tensor([1, 2], dtype=float32)], 0)[0].dtype is float32
+
+
+def test_the_gradient_of_logcumsumexp_ignores_elements_that_add_nothing():
+    """It sums logarithms of gradients of each sign; minus infinity has no share, and no gradient."""
+    x = mf.tensor([-np.inf, -np.inf, 1.0, 2.0, -np.inf], dtype=mf.float64, backend="python", requires_grad=True)
+    (x.logcumsumexp(0) * mf.tensor([1.0, 1.0, 1.0, -2.0, 3.0], dtype=mf.float64, backend="python")).sum().backward()
+    share = 1 / (1 + np.e)
+    np.testing.assert_allclose(x.grad.numpy(), [0, 0, 1 + share, 1 - share, 0])

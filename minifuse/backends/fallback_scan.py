@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import DType, float32, float64
-from ..core.layout import Layout, row_major
+from ..core.layout import row_major
 from ..ir.kernel_ir import Kernel, Load, cast, renumber_operands, replace
 from ..ir.monoid import monoid_of
 from ..ir.scan import Scan
 from ..ir.steps import Step
+from .codegen.scan_nest import without_dim
 from .executable import Cost, Executable, Launcher, do_nothing
 from .operand import Operand
 
@@ -51,7 +52,7 @@ class SliceScan:
         self.dtypes = dtypes[self.output_count :]
         layouts = [x for group in step.layouts() for x in group]
         self.steps = [x.strides[d] * dtype.itemsize for x, dtype in zip(layouts, dtypes, strict=True)]
-        self.slices = [Layout((*x.shape[:d], *x.shape[d + 1 :]), (*x.strides[:d], *x.strides[d + 1 :]), 0) for x in layouts]
+        self.slices = [without_dim(x, d) for x in layouts]
         self.states = [accumulator_dtype(dtype) for dtype in self.dtypes]
         loads = [Load(k, dtype) for k, dtype in enumerate(self.dtypes)]
         self.start = self.load(tuple(cast(x, dtype) for x, dtype in zip(loads, self.states, strict=True)), 0)

@@ -17,12 +17,3 @@ def power_of_two(n: float) -> int:
     (16, 8, 4, 1)
     """
     return 1 << max(int(-(-n // 1)) - 1, 0).bit_length()
-
-
-def power_of_two_above(n: int, limit: int) -> int:
-    """Return the smallest power of two that is not below n, at most `limit`.
-
-    >>> power_of_two_above(5, 16), power_of_two_above(1, 8), power_of_two_above(100, 8)
-    (8, 1, 8)
-    """
-    return min(limit, 1 << max(n - 1, 0).bit_length())

@@ -1,4 +1,4 @@
-"""What libraries expect of the array API namespace beyond the tests of the standard."""
+"""Test what libraries expect of the array API namespace beyond the tests of the standard."""
 
 import numpy as np
 import pytest

@@ -33,11 +33,16 @@ class ScanNest(NamedTuple):
     def of_layouts(cls, op: Scan, layouts: Sequence[Layout]) -> "ScanNest":
         """Return the loops over operands with these layouts, whose offsets are 0."""
         d, n = op.dim, layouts[0].shape[op.dim]
-        lines = [Layout((*x.shape[:d], *x.shape[d + 1 :]), (*x.strides[:d], *x.strides[d + 1 :]), 0) for x in layouts]
+        lines = [without_dim(x, d) for x in layouts]
         nest = LoopNest(lines[0].shape, (), lines)
         steps = tuple(-x.strides[d] if op.reverse else x.strides[d] for x in layouts)
         starts = tuple(max(n - 1, 0) * x.strides[d] if op.reverse else 0 for x in layouts)
         return cls(n, starts, steps, tuple(nest.sizes), tuple(map(tuple, nest.strides)))
+
+
+def without_dim(x: Layout, dim: int) -> Layout:
+    """Return the layout of a slice along a dim, whose positions are counted from its first element."""
+    return Layout((*x.shape[:dim], *x.shape[dim + 1 :]), (*x.strides[:dim], *x.strides[dim + 1 :]), 0)
 
 
 def combination_kernel(operator: Operator, dtypes: Sequence[DType]) -> Kernel:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from ...core.dtypes import DType, bool_, int32, int64
 from ...core.rounding import ceil_div
 from ...simt import Pointer
-from .geometry import LaunchGeometry
 from .intrinsics.base import ALL_LANES, atomic_add, cuda, i32, i64, u8, u32
+from .launch_plan import GpuLaunch
+from .planned_launcher import prepare_launch
 from .tile_shapes import GpuKernel
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def true_positions(device: "CudaDevice", mask: "Tensor") -> "Tensor":
 
 def run(device: "CudaDevice", kernel: GpuKernel, blocks: int, tensors: "list[Tensor]", *numbers: int) -> None:
     """Launch a kernel over tensors and numbers."""
-    loaded = device.load(kernel.source, lambda: kernel.function, kernel.signature, kernel.threads)
-    launch = device.prepare(loaded, LaunchGeometry((blocks, 1, 1), (kernel.threads, 1, 1)))
+    launch = prepare_launch(device, GpuLaunch(kernel, (blocks, 1, 1), (kernel.threads, 1, 1), ()))
     pointers = [pointer_of(x) if device.is_simulated else x.address for x in tensors]
     launch(*pointers, *numbers)
 

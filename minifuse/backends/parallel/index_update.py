@@ -9,12 +9,12 @@ from functools import cached_property, lru_cache
 from math import prod
 
 from ...core.dtypes import DType, bool_
-from ...core.layout import Layout
 from ...core.operators import Operator
 from ...ir.indexing import IndexUpdate
 from ...ir.kernel_ir import Kernel, Load, LoopNest
 from ...ir.steps import Step
 from ..base import Backend
+from ..codegen.scan_nest import without_dim
 from ..executable import Cost, Executable, Launcher, do_nothing
 from .compiler import compile_kernel_text
 from .driver import PARALLEL_WORK, THREADS, CpuKernelLauncher
@@ -32,7 +32,7 @@ class CpuIndexUpdate(Executable):
         d = op.dim
         self.out, self.n, self.count = out, out.shape[d], self.index.size
         self.steps = (out.strides[d], values.strides[d])
-        slices = [Layout((*x.shape[:d], *x.shape[d + 1 :]), (*x.strides[:d], *x.strides[d + 1 :]), 0) for x in (out, values)]
+        slices = [without_dim(x, d) for x in (out, values)]
         self.nest = LoopNest(slices[0].shape, (), slices)
         strides = self.nest.strides[0]
         self.outer = sum(abs(s) > abs(out.strides[d]) for s in strides) if prod(self.nest.sizes) > 1 else 0
@@ -45,7 +45,7 @@ class CpuIndexUpdate(Executable):
 
     @cached_property
     def is_outer_split(self) -> bool:
-        """Whether threads share an axis outside of the dim, not the positions along the dim."""
+        """Tell whether threads share an axis outside of the dim, not the positions along the dim."""
         return self.outer > 0 and self.nest.sizes[0] >= 2 * THREADS
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ....core.dtypes import DType
 from ....core.layout import Layout
 from ....core.operators import Operator
-from ....core.rounding import ceil_div, power_of_two_above
+from ....core.rounding import ceil_div, power_of_two
 from ....ir.scan import Scan
 from ....ir.steps import Step
 from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest
@@ -82,14 +82,14 @@ class ScanProblem:
         nbytes, n = sum(x.itemsize for x in self.states), self.nest.n
         items = 16 if nbytes <= 4 else 8
         if self.is_columns:
-            items = min(items if nbytes <= 8 else 4, power_of_two_above(n, items))
-            warps = power_of_two_above(ceil_div(n, items), MAX_COLUMN_WARPS)
+            items = min(power_of_two(n), items if nbytes <= 8 else 4)
+            warps = min(power_of_two(ceil_div(n, items)), MAX_COLUMN_WARPS)
             lines = 2 * MAX_COLUMN_WARPS // warps
             groups = prod(self.nest.sizes[:-1]) * ceil_div(self.nest.sizes[-1], WARP * lines)
             is_few = warps == MAX_COLUMN_WARPS and groups < self.processors  # one group a block, so that lines can be cut
             return ScanTile(warps, items, 1 if is_few else lines)
-        items = min(items, 4 * power_of_two_above(ceil_div(n, 4 * WARP), 4))
-        warps = power_of_two_above(ceil_div(n, WARP * items), MAX_WARPS)
+        items = min(items, 4 * power_of_two(ceil_div(n, 4 * WARP)))
+        warps = min(power_of_two(ceil_div(n, WARP * items)), MAX_WARPS)
         return ScanTile(warps, items, MAX_WARPS // warps, 8)
 
     def block_count(self) -> int:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ....core.dtypes import DType, int8, int16, int32, int64, uint8
 from ....core.layout import Layout
-from ....core.rounding import ceil_div, power_of_two_above
+from ....core.rounding import ceil_div, power_of_two
 from ....ir.kernel_ir import LoopNest
 from ....ir.sort import INDICES, VALUES, Sort
 from ....ir.steps import Step
+from ...codegen.scan_nest import without_dim
 from ...executable import Cost, Executable, Launcher, do_nothing
 from ..launch_plan import WORKSPACE, GpuLaunch, GpuPlan, OperandAddress
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
@@ -44,7 +45,7 @@ class SortProblem:
         """Prepare the launches. `layouts` are those of the outputs and of the input, which has a dtype."""
         self.op, self.dtype, self.form = op, dtype, KeyFormat.of(dtype, op.digits)
         self.n, d = layouts[0].shape[op.dim], op.dim
-        rows = [Layout((*x.shape[:d], *x.shape[d + 1 :]), (*x.strides[:d], *x.strides[d + 1 :]), 0) for x in layouts]
+        rows = [without_dim(x, d) for x in layouts]
         nest = LoopNest(rows[0].shape, (), rows)
         self.axes, self.rows = len(nest.sizes), prod(nest.sizes)
         missing = MAX_ROW_AXES - self.axes
@@ -61,8 +62,8 @@ class SortProblem:
     def choose_tile(self) -> SortTile:
         """Return the tile: as many keys as a block has registers for, or those of a short row."""
         limit = 16 if self.form.word == "i32" else 8
-        items = power_of_two_above(ceil_div(self.n, WARP), 8)
-        warps = power_of_two_above(ceil_div(self.n, WARP * items), limit)
+        items = min(power_of_two(ceil_div(self.n, WARP)), 8)
+        warps = min(power_of_two(ceil_div(self.n, WARP * items)), limit)
         return SortTile(warps, items, 32 // limit if warps == limit else 1)
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ....core.dtypes import DType
 from ....core.layout import Layout
 from ....core.operators import Operator
-from ....core.rounding import ceil_div, power_of_two_above
+from ....core.rounding import ceil_div, power_of_two
 from ....ir.monoid import monoid_of
 from ....ir.sorted_scatter import SortedScatter
 from ....ir.steps import Step
@@ -135,7 +135,7 @@ class CudaSortedScatter(Executable):
         form = "columns" if columns >= WARP else "warps" if slices >= SHARED_SLICES * positions else "elements"
         block, grid = (THREADS, 1, 1), ceil_div(elements * (WARP if form == "warps" else 1), THREADS)
         if form == "columns":
-            across = WARP * power_of_two_above(ceil_div(columns, WARP), THREADS // WARP)
+            across = WARP * min(power_of_two(ceil_div(columns, WARP)), THREADS // WARP)
             block, grid = (across, THREADS // across, 1), ceil_div(batch * positions, THREADS // across)
         dtypes = self.step.kernel.operand_dtypes()
         strides = *out.strides, *values.strides, *keys.strides, *order.strides

@@ -31,6 +31,7 @@ from .operand import (
 )
 
 if TYPE_CHECKING:
+    from ..ir.index_checks import IndexCheck
     from ..tensors.tensor import Tensor
 
 __all__ = [
@@ -147,6 +148,10 @@ class Backend:
     def true_positions(self, x: "Tensor") -> "Tensor":
         """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
         return x.asarray_like(np.flatnonzero(x.numpy()))
+
+    def note_address(self, check: "IndexCheck") -> int | None:
+        """Return the address where kernels note an index that is out of range; None if it is checked before the call."""
+        return None
 
     # Steps.
 

@@ -23,6 +23,7 @@ from ..core.operators import add
 from ..ir.array_functions import BoundFunction, Full
 from ..ir.array_methods import Array
 from ..ir.graph import Argument, Node, Number, literal, use_wrapper
+from ..ir.index_checks import CheckedIndex, check_in_kernel
 from ..ir.vjp import Backward
 from ..runtime.kernel_cache import KernelNotCompiled, MissingKernel, cache
 from ..runtime.memory_pool import MemoryBuffer, write_clock
@@ -60,6 +61,9 @@ def call(function: PlannedFunction, *inputs: object) -> Any:
 
 def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
     """Make the plan of a call, cache it, and run it. If a dispatch hook is active, the hook processes the call instead."""
+    if any(isinstance(x, CheckedIndex) for x in inputs):
+        function, checked_inputs = check_in_kernel(function, inputs)
+        return call(function, *checked_inputs)
     unwrapped = [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]  # scalars of other libraries
     if any(map(is_not, unwrapped, inputs)):
         return call(function, *unwrapped)

@@ -153,6 +153,11 @@ class FastOperand(Traceable):
         return FastOperand(self.value.apply(operator.fast or operator, *values))
 
 
+def unlisted_operator(body: OperatorBody, identity: float | bool | None = None, accepts: str = "any") -> Operator:
+    """Return an operator that is not in the table: a function that only kernels of some backend call."""
+    return Operator(body, None, None, identity, None, False, accepts, "same", None, cost=1, is_primitive=True)
+
+
 def reducible_names() -> str:
     """Return the names of all operators with an identity, for error messages."""
     return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)

@@ -18,7 +18,8 @@ from ..core.operators import Operator, add, maximum, minimum, mul, ne, where
 from ..core.traceable import Traceable
 from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
-from ..ir.gather import Gather, Scatter, require_in_range, require_integer_index
+from ..ir.gather import Gather, Scatter
+from ..ir.index_checks import in_range, require_integer_index
 from ..ir.indexing import broadcast_value, flat_along, gather_along, parse, positions_of, scatter, scatter_along
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
@@ -32,17 +33,15 @@ OPERATORS |= {"max": maximum, "min": minimum}
 
 
 def as_index(name: str, index: Any, size: int, dim: int, low: int = 0) -> Any:
-    """Return an index as an array of integers. Raise IndexingError if one is out of range."""
+    """Return an index for one call, as an array of integers. Raise IndexingError if one is out of range."""
     if not isinstance(index, Traceable):
         index = np.asarray(index)
         index = index.astype(np.int64) if index.dtype.kind in "iu" or not index.size else index
         if index.dtype.kind not in "iu":
             raise DTypeError(f"{name}: got an index of {index.dtype}, expected integers")
-        require_in_range(name, index, size, dim, low)
-        return index
-    require_integer_index(name, index)
-    require_in_range(name, index, size, dim, low)
-    return index
+    else:
+        require_integer_index(name, index)
+    return in_range(name, index, size, dim, low)
 
 
 def operator_of(name: str, reduce: str) -> Operator:

@@ -1,27 +1,21 @@
-"""Gather: select elements along a dim by an index array. Scatter combines elements by index; `require_*` check an index.
+"""Gather: select elements along a dim by an index array. Scatter combines elements by index.
 
 `Array.index_select`, `np.take` and the embedding layer call `take`. In kernels, a gather is a clamped load.
 """
 
 from collections.abc import Sequence
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..core.dispatch import active_tracer
 from ..core.dtypes import DType, int64
-from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
 from ..core.operators import Operator, add, eq, lt, maximum, minimum, mul, where
-from .array_functions import A, BoundFunction, Function, Gradients, ShapeDtype
+from .array_functions import A, Function, Gradients, ShapeDtype
+from .index_checks import in_range, require_integer_index
 from .kernel_ir import Expression, IndexedLoad, Op
 
 if TYPE_CHECKING:
     from .array_methods import Array
-
-
-MIN_CHECKED_IN_KERNEL = 1 << 17  # elements of an index in host memory that a kernel checks faster than NumPy
 
 
 class Gather(Function):
@@ -138,56 +132,13 @@ def take(name: str, x: A, dim: int, index: "Array") -> A:
     DTypeError
         The index is not an array of int64 or int32.
     IndexingError
-        An index is out of range. The check takes 3 us, since it reads the index; on a device, it is a kernel. While tracing
-        there are no values: such an index selects NaN (0 for integers), without a gradient. No memory outside of x is ever
-        read.
+        An index is out of range. The check takes 3 us, since it reads the index. A GPU checks in the kernel that gathers,
+        and the next time that values are read raises the error. While tracing there are no values: such an index selects
+        NaN (0 for integers), without a gradient. No memory outside of x is ever read.
     """
     d = normalize_dim(dim, len(x.shape))
     require_integer_index(name, index)
-    require_in_range(name, index, x.shape[d], d)
-    return x.apply(Gather(d), x, index)
-
-
-def require_integer_index(name: str, index: object) -> None:
-    """Raise DTypeError unless an index is an array of int64 or int32."""
-    dtype = getattr(index, "dtype", None)
-    if not getattr(dtype, "is_index", False):
-        got = type(index).__name__ if dtype is None else str(dtype)
-        raise DTypeError(
-            f"{name}: got an index of {got}, expected a tensor of int64 or int32; use mf.tensor or .to(mf.int64)"
-        )
-
-
-def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
-    """Raise IndexingError unless low <= index < size everywhere. The index is a tensor, or an array of NumPy.
-
-    While tracing, values do not exist and are not checked.
-    """
-    if hasattr(index, "numpy"):
-        if active_tracer() is not None or not hasattr(index, "meta"):
-            return
-        backend = index.meta.backend
-        is_fast = backend.has_roofline and index.size >= MIN_CHECKED_IN_KERNEL
-        if (is_fast or not backend.is_host) and not is_outside(index, size, low):  # from a device, only one bool is copied
-            return
-        index = index.numpy()
-    if not index.size or (index.min() >= low and index.max() < size):
-        return
-    position = np.argwhere((index < low) | (index >= size))[0]
-    location = f" at [{', '.join(map(str, position))}]" if index.ndim else ""
-    valid = f"expected {low} to {size - 1}" if size else "it has no elements"
-    raise IndexingError(
-        f"{name}: index {index[tuple(position)]}{location} is out of range for dim {dim} of size {size}; {valid}"
-    )
-
-
-def is_outside(index: "Array", size: int, low: int) -> bool:
-    """Return whether an index is outside of low <= index < size somewhere. One kernel reads it, where it is stored."""
-    return bool(index.apply(BoundFunction(_outside, (size, low)), index))
-
-
-def _outside(index: "Array", size: int, low: int) -> "Array":
-    return ((index < low) | (index >= size)).any()
+    return x.apply(Gather(d), x, in_range(name, index, x.shape[d], d))
 
 
 def fill_value(dtype: DType) -> float | bool:

@@ -19,7 +19,8 @@ from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full, ShapeDtype
 from .composite_op import CompositeOp
-from .gather import Gather, GatherND, Scatter, require_in_range, require_integer_index
+from .gather import Gather, GatherND, Scatter
+from .index_checks import in_range, require_integer_index
 from .numpy_op import NumpyOp
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def parse(shape: Shape, index: Any) -> tuple[ArrayIndex, list[Any]]:
             continue
         if not (isinstance(array, np.ndarray) and array.dtype == np.int64):
             require_integer_index("index", array)
-        require_in_range("index", array, expected[0], dims[0], low=-expected[0])
+        arrays[k] = in_range("index", array, expected[0], dims[0], low=-expected[0])
     return split, arrays
 
 

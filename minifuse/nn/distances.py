@@ -9,11 +9,10 @@ from ..functions.neural import bilinear, cosine_similarity, pairwise_distance, p
 from ..functions.table import values_of
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..ir.gather import require_in_range, require_integer_index
+from ..ir.index_checks import in_range, require_integer_index
 from ..tensors.creation import DTypeLike, tensor
 from ..tensors.random import generator
 from .function_layers import Constant, layer, layer_class
-from .layers import apply
 from .module import Module, Parameter
 
 __all__ = [
@@ -55,8 +54,8 @@ def one_hot(x: Array, num_classes: int = -1) -> Array:
         if not values.size:
             raise ShapeError("one_hot: got no elements and no num_classes; write num_classes=...")
         num_classes = int(values.max()) + 1
-    require_in_range("one_hot", x, num_classes, x.ndim)
-    return apply(BoundFunction(_one_hot, (num_classes,)), x)
+    y: Array = x.apply(BoundFunction(_one_hot, (num_classes,)), in_range("one_hot", x, num_classes, x.ndim))
+    return y
 
 
 def _one_hot(x: Array, num_classes: int) -> Array:

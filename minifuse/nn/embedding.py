@@ -8,7 +8,8 @@ from ..core.errors import IndexingError, ShapeError
 from ..core.operators import detach, eq, where
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..ir.gather import Gather, require_in_range, require_integer_index
+from ..ir.gather import Gather
+from ..ir.index_checks import in_range, require_in_range, require_integer_index
 from ..tensors.creation import DTypeLike, tensor
 from ..tensors.random import generator
 from ..tensors.tensor import Tensor
@@ -75,9 +76,10 @@ def embedding(
             f"embedding: got a weight of shape {got}, expected (V, D): a row of D numbers for each of V indices"
         )
     require_integer_index("embedding", index)
-    require_in_range("embedding", index, weight.shape[0], 0)
     if max_norm is not None:
+        require_in_range("embedding", index, weight.shape[0], 0)
         import_module(f"{__package__}.embedding_bag").limit_rows(weight, index, max_norm, norm_type)
+    index = in_range("embedding", index, weight.shape[0], 0)
     if padding_idx is None:
         return apply(Gather(0), weight, index)
     padding_row = normalize_padding_idx(padding_idx, weight.shape[0])

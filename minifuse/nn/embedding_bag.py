@@ -8,7 +8,8 @@ from ..core.operators import add, maximum, where
 from ..functions.neural import vector_norm
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
-from ..ir.gather import Gather, Scatter, require_in_range, require_integer_index
+from ..ir.gather import Gather, Scatter
+from ..ir.index_checks import require_in_range, require_integer_index
 from ..tensors.creation import DTypeLike
 from ..tensors.tensor import Tensor
 from .embedding import Embedding, normalize_padding_idx

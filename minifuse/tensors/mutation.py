@@ -15,6 +15,7 @@ from ..core.errors import OverlapError
 from ..core.overlap import Interval, address_range, are_disjoint, connected_groups, intersects, share_bytes
 from ..core.traceable import TraceableFunction
 from ..ir.array_methods import Array
+from ..ir.index_checks import check_in_kernel
 from ..runtime.memory_pool import write_clock
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> 
     if (tracer := active_tracer()) is not None:
         tracer.store(function, targets, inputs)
         return
-    xs, alias_of = [*targets, *inputs], list(range(len(targets) + len(inputs)))
+    checked = check_in_kernel(function, [*targets, *inputs])
+    function, xs = checked[0], list[Any](checked[1])
+    alias_of = list(range(len(xs)))
     for target in targets:
         check_writable(target)
     for group in groups_sharing_buffers(xs):

@@ -14,7 +14,9 @@ import numpy as np
 from ...core.dtypes import BY_NUMPY, DType, Number
 from ...core.errors import BackendError, FuseError
 from ...core.layout import Layout, row_major
+from ...core.operator_entry import unlisted_operator
 from ...core.operators import Operator
+from ...ir.index_checks import IndexCheck
 from ...ir.indexing import LastWriters
 from ...ir.kernel_ir import (
     Expression,
@@ -138,6 +140,10 @@ class CudaBackend(Backend):
         """Return a launch that first searches the best schedule of each of its kernels; in the interpreter, itself."""
         schedules = self.device.schedules
         return launch if schedules is None else tuned_launch(launch, schedules)
+
+    def note_address(self, check: IndexCheck) -> int | None:
+        """Return where kernels note an index that is out of range."""
+        return self.device.index_notes.address_of(check)
 
     def true_positions(self, x: "Tensor") -> "Tensor":
         """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
@@ -312,20 +318,7 @@ def as_operator(function: ScalarFunction, arity: int, identity: Number | None = 
     def own_function_of_two(a: Number, b: Number) -> Any:
         return function(a, b)
 
-    body = own_function if arity == 1 else own_function_of_two
-    return Operator(
-        body,
-        vjp=None,
-        symbol=None,
-        identity=identity,
-        reduce_vjp=None,
-        is_selection=False,
-        accepts="any",
-        result="same",
-        on_bools=None,
-        cost=1,
-        is_primitive=True,
-    )
+    return unlisted_operator(own_function if arity == 1 else own_function_of_two, identity)
 
 
 @cache

@@ -12,7 +12,8 @@ from ...core.layout import broadcast
 from ...core.operators import where
 from ...core.traceable import Traceable
 from ..array_functions import Full
-from ..gather import Gather, require_in_range
+from ..gather import Gather
+from ..index_checks import in_range
 from .table import Operand, as_key, call_once, define, dtype_from_numpy, implements
 
 if TYPE_CHECKING:
@@ -128,9 +129,10 @@ def take(a: object, indices: Any, axis: int | None = None, mode: str = "raise") 
     dim = normalize_dim(axis or 0, max(a.ndim, 1))
     index: Any = indices if isinstance(indices, Traceable) else np.asarray(indices)
     size = a.size if axis is None else a.shape[dim]
+    shape, index = index.shape, index.reshape(-1)
     if mode == "raise" or not size:
-        require_in_range("np.take", index, size, dim, low=-size)
-    return call_once(_taken, a, index.reshape(-1), parameters=(None if axis is None else dim, mode, index.shape))
+        index = in_range("np.take", index, size, dim, low=-size)
+    return call_once(_taken, a, index, parameters=(None if axis is None else dim, mode, shape))
 
 
 def _taken(x: "Array", index: "Array", dim: int | None, mode: str, shape: Shape) -> "Array":

@@ -4,6 +4,7 @@ All work is enqueued in the legacy default stream, as in torch and CuPy by defau
 without waiting. The data that all launches of a kernel share is computed once, in `prepare`.
 """
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -21,6 +22,7 @@ from ..geometry import LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument
 from ..tuned_schedules import TunedSchedules
 from . import driver
+from .index_notes import IndexNotes
 from .tensor_maps import TensorMaps
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 # together exceed 48 KB; 8 KB are left for static arrays.
 SHARED_OPT_IN_BYTES = 40 * 1024
 SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # DLPack's numbers for no stream and for the default streams, which wait for this one
+LATE_ERROR = "; a kernel found it after the call had returned: call mf.synchronize() after calls to find the line"
 _current = threading.local()
 
 
@@ -76,6 +79,7 @@ class GpuDevice:
         self.max_shared_bytes = int(self.core.properties.max_shared_memory_per_block_optin)  # bytes
         total = driver.check(bindings.cuMemGetInfo())[1]
         self.pool = Pool(self.allocate, keep=total // 2)
+        self.index_notes = IndexNotes(self.allocate_mapped, LATE_ERROR)
 
     def use(self) -> None:
         """Make this the GPU of the calling thread. With several GPUs, other libraries may have selected another one."""
@@ -128,6 +132,15 @@ class GpuDevice:
             ) from None
         return DeviceBuffer(owner, int(owner.handle), nbytes)
 
+    def allocate_mapped(self, count: int) -> np.ndarray:
+        """Return an array of zeros of int64 in host memory that kernels can write."""
+        self.use()
+        flags = self.bindings.CU_MEMHOSTALLOC_PORTABLE | self.bindings.CU_MEMHOSTALLOC_DEVICEMAP
+        address = int(driver.check(self.bindings.cuMemHostAlloc(8 * count, flags)))
+        array = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(address))
+        array[:] = 0
+        return array
+
     def copy_in(self, array: np.ndarray, address: int) -> None:
         """Copy the bytes of a contiguous array to an address."""
         self.use()
@@ -140,10 +153,17 @@ class GpuDevice:
         driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
 
     def copy_out(self, address: int, array: np.ndarray) -> None:
-        """Copy bytes at an address to a contiguous array, once all earlier kernels have ended."""
+        """Copy bytes at an address to a contiguous array, once all earlier kernels have ended.
+
+        Raises
+        ------
+        IndexingError
+            A kernel has noted an index that is out of range.
+        """
         self.use()
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
+            self.index_notes.raise_first()
 
     def fill(self, address: int, count: int, value: np.generic) -> bool:
         """Set `count` adjacent elements to a number of 1 or 4 bytes. Return False if the driver has no function for it."""
@@ -173,6 +193,7 @@ class GpuDevice:
             self.stream.sync()
         except Exception as error:
             raise driver.translate_error(error) from None
+        self.index_notes.raise_first()
 
     # Kernels.
 

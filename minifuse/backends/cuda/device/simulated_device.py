@@ -15,6 +15,7 @@ from ..codegen.select import FindSchedule
 from ..geometry import MAX_SHARED_BYTES, LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan
 from ..tuned_schedules import TunedSchedules
+from .index_notes import IndexNotes
 
 if TYPE_CHECKING:
     from .tensor_maps import TensorMaps
@@ -35,6 +36,7 @@ class SimulatedDevice:
     def __init__(self, index: int) -> None:
         self.index, self.name = index, "minifuse.simt, lane by lane on this machine"
         self.pool = Pool(MemoryBuffer)
+        self.index_notes = IndexNotes(lambda count: np.zeros(count, np.int64))
 
     def copy_in(self, array: np.ndarray, address: int) -> None:
         """Copy the bytes of a contiguous array to an address."""
@@ -75,8 +77,9 @@ class SimulatedDevice:
         return ready
 
     def launch(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int, *arguments: KernelArgument) -> None:
-        """Run a launch."""
+        """Run a launch. Raise IndexingError if it notes an index that is out of range."""
         simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared), loop_limit=None)
+        self.index_notes.raise_first()
 
     def fast_entry(self, *prepared: object) -> Callable[..., None] | None:
         """Return None: there is no fast launch path."""

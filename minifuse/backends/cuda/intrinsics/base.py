@@ -7,6 +7,7 @@ compiles. Functions marked with `device` are plain Python in both cases.
 """
 
 import builtins
+import ctypes
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -130,6 +131,12 @@ def atomic_add(target: Array, i: int, value: RealNumber) -> None:
 def atomic_max(target: Array, i: int, value: RealNumber) -> None:
     """Replace the integer target[i] by a larger value, atomically."""
     cuda.atomic.max(target, i, value)
+
+
+@intrinsic("base_llvm.store_at")
+def store_at(address: int, value: int) -> None:
+    """Store an int64 at an address in memory of the host."""
+    ctypes.c_int64.from_address(int(address)).value = int(value)
 
 
 # Numbers.

@@ -203,6 +203,13 @@ def atomic_max(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) ->
     code.builder.atomic_rmw("max", code.at(target, code.cast(i, 1, types.int64)), number, "monotonic")
 
 
+@emits(types.void)
+def store_at(code: Emitter, address: ir.Value, value: ir.Value) -> None:
+    """Convert the address to a pointer, and store."""
+    pointer = code.builder.inttoptr(code.cast(address, 0, types.int64), I64.as_pointer())
+    code.builder.store(code.cast(value, 1, types.int64), pointer)
+
+
 @emits(types.uint32)
 def byte_of(code: Emitter, x: ir.Value, place: ir.Value) -> ir.Value:
     """Shift an integer, and keep 8 bits."""

@@ -4,7 +4,7 @@ Numba marks sums and products of signed integers as never overflowing, so LLVM m
 mark those of unsigned integers, so these functions compute with uint64.
 """
 
-from .base import device, i32, i64, u32, u64
+from .base import device, i32, i64, store_at, u32, u64
 
 
 @device
@@ -89,5 +89,13 @@ def divmod64(a, b):
     return i64(u64(a) // u64(b)), i64(u64(a) % u64(b))
 
 
+@device
+def note_outside(index, low, size, address):
+    """Return an index. If it is not in low <= index < size, store it at an address (see `ir.index_checks`)."""
+    if index < low or index >= size:
+        store_at(address, index)
+    return index
+
+
 ARITHMETIC = integer_add, integer_sub, integer_mul, integer_floordiv, integer_mod, integer_pow
-INTEGER_FUNCTIONS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift, divmod32, divmod64)}
+INTEGER_FUNCTIONS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift, divmod32, divmod64, note_outside)}

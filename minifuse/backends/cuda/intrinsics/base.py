@@ -134,9 +134,10 @@ def atomic_max(target: Array, i: int, value: RealNumber) -> None:
 
 
 @intrinsic("base_llvm.store_at")
-def store_at(address: int, value: int) -> None:
-    """Store an int64 at an address in memory of the host."""
-    ctypes.c_int64.from_address(int(address)).value = int(value)
+def store_at(address: int, value: int, condition: bool) -> None:
+    """Store an int64 at an address in memory of the host, if a condition holds."""
+    if condition:
+        ctypes.c_int64.from_address(int(address)).value = int(value)
 
 
 # Numbers.

@@ -204,10 +204,11 @@ def atomic_max(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) ->
 
 
 @emits(types.void)
-def store_at(code: Emitter, address: ir.Value, value: ir.Value) -> None:
-    """Convert the address to a pointer, and store."""
-    pointer = code.builder.inttoptr(code.cast(address, 0, types.int64), I64.as_pointer())
-    code.builder.store(code.cast(value, 1, types.int64), pointer)
+def store_at(code: Emitter, address: ir.Value, value: ir.Value, condition: ir.Value) -> None:
+    """Emit a predicated store: a branch would separate the loads around it."""
+    text = "{ .reg .pred p; setp.ne.s32 p, $2, 0; @p st.global.b64 [$0], $1; }"
+    is_needed = code.builder.zext(code.cast(condition, 2, types.boolean), I32)
+    code.asm(text, "l,l,r", [code.cast(address, 0, types.int64), code.cast(value, 1, types.int64), is_needed])
 
 
 @emits(types.uint32)

@@ -92,8 +92,7 @@ def divmod64(a, b):
 @device
 def note_outside(index, low, size, address):
     """Return an index. If it is not in low <= index < size, store it at an address (see `ir.index_checks`)."""
-    if index < low or index >= size:
-        store_at(address, index)
+    store_at(address, index, (index < low) | (index >= size))
     return index
 
 

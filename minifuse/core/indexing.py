@@ -23,6 +23,9 @@ Range = tuple[int, int, int]  # start, step, size
 Dims = int | tuple[int, ...] | list[int] | None  # None means all dims
 Entry = int | slice | EllipsisType | None
 Index = Entry | tuple[Entry, ...]
+SLICE_KEY_TYPES = {int, type(None)}  # types that the start, stop and step of a slice may have in a cache key
+IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
+IndexKey = tuple[IndexKeyEntry, ...]
 ShapeLike = int | Iterable[int]  # what users write for a shape: each of several integers, or all of them in a tuple
 
 
@@ -72,6 +75,27 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
         else:
             ranges.append((_position_of(entry, shape[dim], dim), 1, 1))
     return tuple(ranges), tuple(shape_after)
+
+
+def index_key(index: object) -> IndexKey | None:
+    """Return an index as a hashable key, or None if it contains more than Python ints, slices, None and Ellipsis."""
+    key: list[IndexKeyEntry] = []
+    for entry in index if type(index) is tuple else (index,):
+        if type(entry) is slice:
+            start, stop, step = entry.start, entry.stop, entry.step
+            if type(start) not in SLICE_KEY_TYPES or type(stop) not in SLICE_KEY_TYPES or type(step) not in SLICE_KEY_TYPES:
+                return None
+            key.append((start, stop, step))
+        elif type(entry) is int or entry is None or entry is Ellipsis:
+            key.append(entry)
+        else:
+            return None
+    return tuple(key)
+
+
+def with_slices(key: IndexKey) -> tuple[Entry, ...]:
+    """Return the index of a key."""
+    return tuple(slice(*entry) if isinstance(entry, tuple) else entry for entry in key)
 
 
 class ArrayIndex(NamedTuple):

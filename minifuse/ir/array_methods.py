@@ -7,14 +7,25 @@ of several functions is a BoundFunction: on tensors it is one traced call, on no
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
 from ..core.dtypes import DType, Number, as_dtype, as_number
 from ..core.errors import DTypeError, NoDimsError, ShapeError
-from ..core.indexing import Dims, Index, Shape, infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
+from ..core.indexing import (
+    Dims,
+    Index,
+    IndexKey,
+    Shape,
+    index_key,
+    infer_shape,
+    normalize_dim,
+    normalize_dims,
+    parse_index,
+    sizes_of,
+    with_slices,
+)
 from ..core.operator_entry import T
 from ..core.operators import TABLE, Operator, add, and_, clamp_max, clamp_min, eq, maximum, minimum, mul, ne, or_, pow  # noqa: A004
 from ..core.traceable import Traceable
@@ -28,9 +39,6 @@ from .softmax import log_softmax, logsumexp, softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
 MAX_CACHED_CALLS = 10_000  # cached views or bound functions of each cached function, one per argument list
-SLICE_KEY_TYPES = {int, type(None)}  # types that the start, stop and step of a slice may have in a cache key
-IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
-IndexKey = tuple[IndexKeyEntry, ...]
 R = TypeVar("R")
 A = TypeVar("A", bound="Array")
 
@@ -369,26 +377,10 @@ def as_dims(dim: Dims) -> tuple[int | None, ...]:
     return tuple(map(as_number, dim)) if isinstance(dim, tuple | list) else (as_number(dim),)
 
 
-def index_key(index: object) -> IndexKey | None:
-    """Return an index as a hashable key, or None if it contains more than Python ints, slices, None and Ellipsis."""
-    key: list[IndexKeyEntry] = []
-    for entry in index if type(index) is tuple else (index,):
-        if type(entry) is slice:
-            start, stop, step = entry.start, entry.stop, entry.step
-            if type(start) not in SLICE_KEY_TYPES or type(stop) not in SLICE_KEY_TYPES or type(step) not in SLICE_KEY_TYPES:
-                return None
-            key.append((start, stop, step))
-        elif type(entry) is int or entry is None or entry is Ellipsis:
-            key.append(entry)
-        else:
-            return None
-    return tuple(key)
-
-
 @lru_cache(MAX_CACHED_CALLS)
 def cached_views(shape: Shape, key: IndexKey) -> tuple[View, ...]:
     """Return the views of an index, given its key."""
-    return index_views(shape, tuple(slice(*entry) if isinstance(entry, tuple) else entry for entry in key))
+    return index_views(shape, with_slices(key))
 
 
 def index_views(shape: Shape, index: Index) -> tuple[View, ...]:

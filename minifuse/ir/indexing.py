@@ -5,15 +5,16 @@ are combined into one index of it. So Gather and Scatter, which index one dim, d
 """
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import bool_, int64
+from ..core.dtypes import DType, bool_, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
-from ..core.indexing import ArrayIndex, Shape, is_mask, parse_index, split_index
+from ..core.indexing import ArrayIndex, IndexKey, Shape, index_key, is_mask, parse_index, split_index, with_slices
 from ..core.layout import broadcast
 from ..core.operators import Operator, add, lt, maximum, where
 from ..core.traceable import Traceable
@@ -25,6 +26,8 @@ from .numpy_op import NumpyOp
 
 if TYPE_CHECKING:
     from .array_methods import Array
+
+MAX_CACHED_SPLITS = 10_000
 
 
 def has_arrays(index: object) -> bool:
@@ -65,19 +68,56 @@ def parse(shape: Shape, index: Any) -> tuple[ArrayIndex, list[Any]]:
         A mask has no values, since a function is traced.
     """
     entries = with_arrays(index)
-    split = split_index(shape, entries)
-    arrays, sizes = [entry for entry in entries if is_array_entry(entry)], parse_index(shape, split.basic)[1]
-    for k, (array, dims) in enumerate(zip(arrays, split.dims, strict=True)):
-        expected = tuple(sizes[d] for d in dims)
-        if is_mask(array):
+    places = [k for k, entry in enumerate(entries) if is_array_entry(entry)]
+    arrays = [entries[k] for k in places]
+    are_masks = [*map(is_mask, arrays)]
+    parts, sizes = split(shape, entries, [*zip(places, [len(x.shape) for x in arrays], are_masks, strict=True)])
+    for k, (array, is_of_bools) in enumerate(zip(arrays, are_masks, strict=True)):
+        expected = sizes[k]
+        if is_of_bools:
             if tuple(array.shape) != expected:
                 raise mask_error(array.shape, expected)
             arrays[k] = positions_of(array)
             continue
         if not (isinstance(array, np.ndarray) and array.dtype == np.int64):
             require_integer_index("index", array)
-        arrays[k] = in_range("index", array, expected[0], dims[0], low=-expected[0])
-    return split, arrays
+        arrays[k] = in_range("index", array, expected[0], parts.dims[k][0], low=-expected[0])
+    return parts, arrays
+
+
+class ArrayEntry(NamedTuple):
+    """What the split of an index depends on of an array: the number of dims, and whether it is a mask."""
+
+    shape: Shape
+    dtype: DType
+
+
+Kind = tuple[int, int, bool]  # of an array in an index: its place, its number of dims, and whether it is a mask
+
+
+def split(shape: Shape, entries: Sequence[Any], arrays: Sequence[Kind]) -> tuple[ArrayIndex, list[Shape]]:
+    """Split an index into a basic one and arrays. Return it, and the sizes of the dims that each array indexes."""
+    basic = [*entries]
+    for place, _, _ in arrays:
+        basic[place] = None
+    key = index_key(tuple(basic))
+    return cached_split(shape, key, tuple(arrays)) if key is not None else split_entries(shape, entries)
+
+
+@lru_cache(MAX_CACHED_SPLITS)
+def cached_split(shape: Shape, key: IndexKey, arrays: Sequence[Kind]) -> tuple[ArrayIndex, list[Shape]]:
+    """Split an index, given the key of its other entries."""
+    entries: list[Any] = [*with_slices(key)]
+    for place, ndim, is_of_bools in arrays:
+        entries[place] = ArrayEntry((1,) * ndim, bool_ if is_of_bools else int64)
+    return split_entries(shape, entries)
+
+
+def split_entries(shape: Shape, entries: Sequence[Any]) -> tuple[ArrayIndex, list[Shape]]:
+    """Split an index, given its entries."""
+    parts = split_index(shape, entries)
+    sizes = parse_index(shape, parts.basic)[1]
+    return parts, [tuple(sizes[d] for d in dims) for dims in parts.dims]
 
 
 def mask_error(shape: Shape, expected: Shape) -> IndexingError:
@@ -119,8 +159,8 @@ def get(x: "Array", index: Any) -> Any:
     """Return x[index], for an index that contains arrays."""
     if is_scalar_mask(index):
         return x.unsqueeze(0)[index.reshape(1)]
-    split, arrays = parse(x.shape, index)
-    return x.apply(BoundFunction(select, split[1:]), x[split.basic], *arrays)
+    parts, arrays = parse(x.shape, index)
+    return x.apply(BoundFunction(select, parts[1:]), x[parts.basic], *arrays)
 
 
 # Bodies: functions of arrays, and of the dims and the position of an ArrayIndex.

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.dtypes import int64
 from .array_functions import ShapeDtype
 from .composite_op import CompositeOp, CompositeOutput
+from .host_order import order_of_rows
 from .indexing import gather_along
 from .numpy_op import by_numpy
 
@@ -73,7 +74,6 @@ def order_along(x: Any, dim: int, descending: bool = False, digits: int | None =
 
 def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     """Return the stable order along a dim. Equal elements keep their order, also if it is descending."""
-    if not descending:
-        return np.argsort(x, axis=dim, kind="stable")
-    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
-    return np.asarray(x.shape[dim] - 1 - np.flip(order, dim))
+    rows = np.moveaxis(x, dim, -1)
+    order = order_of_rows(rows[..., ::-1] if descending else rows)
+    return np.moveaxis(x.shape[dim] - 1 - order[..., ::-1] if descending else order, -1, dim)

@@ -35,6 +35,7 @@ from ..ir.kernel_ir import (
 from ..ir.monoid import MonoidState
 from ..ir.numpy_op import NumpyOp
 from ..ir.scan import Scan
+from ..ir.search import SearchSorted
 from ..ir.sort import VALUES, Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
@@ -352,9 +353,9 @@ class KernelInterpreter:
 
 
 class NumpyExecutable(Executable):
-    """A NumpyOp, or a sort of values: NumPy computes on the memory of a host. A device copies operands there and back."""
+    """A NumpyOp, a search or a sort of values: NumPy computes on a host's memory. A device copies operands there and back."""
 
-    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp | Sort) -> None:
+    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp | SearchSorted | Sort) -> None:
         super().__init__(step)
         self.backend, self.kernel, self.op = backend, kernel, op
 
@@ -404,6 +405,8 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
     """Return the executable of a step: calls of the four methods of a backend, or of NumPy. It has no batch."""
     match step.kernel:
         case CompositeKernel(op=NumpyOp() as op) as kernel:
+            return NumpyExecutable(backend, step, kernel, op)
+        case CompositeKernel(op=SearchSorted() as op) as kernel if backend.is_host:
             return NumpyExecutable(backend, step, kernel, op)
         case CompositeKernel(op=Sort() as op) as kernel if op.names == (VALUES,):
             return NumpyExecutable(backend, step, kernel, op)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import int32, int64
+from ..core.dtypes import int64
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.indexing import normalize_dim
 from ..core.operators import add, isnan, maximum, minimum, where
@@ -20,8 +20,9 @@ from ..ir.array_functions import BoundFunction, Full, Reduce
 from ..ir.array_methods import Array
 from ..ir.gather import Scatter
 from ..ir.indexing import gather_along, positions_of
-from ..ir.numpy_api.table import call_once, is_array
+from ..ir.numpy_api.table import call_once
 from ..ir.numpy_op import by_numpy
+from ..ir.search import places
 from ..ir.sort import INDICES, VALUES, Sort, order_along, sorted_values
 from .indexing import as_value, tensor_like
 from .joining import cat
@@ -312,26 +313,10 @@ def searchsorted(
     return call_once(places, rows, as_value(values), parameters=(is_right, bool(out_int32)))
 
 
-def places(rows: Any, values: Any, is_right: bool, is_int32: bool) -> Any:
-    """Return the place of each value in the row that it belongs to."""
-    values = values if is_array(values) else rows.apply(Full((), rows.dtype), values.to(rows.dtype))
-    dtype = int32 if is_int32 else int64
-    return by_numpy(search, rows, values, shape=values.shape, dtype=dtype, parameters=(is_right,))
-
-
-def search(rows: np.ndarray, values: np.ndarray, is_right: bool) -> np.ndarray:
-    """Search values in sorted rows."""
-    side: Any = "right" if is_right else "left"
-    if rows.ndim == 1:
-        return np.asarray(np.searchsorted(rows, values, side))
-    pairs = zip(rows.reshape(-1, rows.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
-    return np.stack([np.searchsorted(row, value, side) for row, value in pairs]).reshape(values.shape)
-
-
 @function(method=False)
 def bucketize(x: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
     """Return the bin between sorted boundaries of each element; with right, a boundary belongs to the next bin."""
-    return searchsorted(boundaries, x, out_int32=out_int32, right=right)
+    return searchsorted(as_value(boundaries), x, out_int32=out_int32, right=right)
 
 
 @function()

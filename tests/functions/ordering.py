@@ -34,6 +34,7 @@ np.argsort: np.argsort(x, 0) = np.argsort(x, 0)
 np.median: np.median(x, 1) = np.median(x, 1)
 np.percentile: np.percentile(a, [10, 50], axis=0) = np.percentile(a, [10, 50], axis=0)
 np.searchsorted: np.searchsorted(np.sort(v), x) = np.searchsorted(np.sort(v), x)
+np.digitize: np.digitize(x, [-1.0, 0.0], right=True) = np.digitize(x, [-1.0, 0.0], right=True)
 np.take_along_axis: np.take_along_axis(x, x.argmax(1, keepdim=True), 1) = x.max(1, keepdims=True)
 np.put_along_axis: (z := v.clone(), np.put_along_axis(z, i[:2], x[0, :2], 0))[0] = ~np.r_[x[0, 1], v[1], x[0, 0], v[3]]
 np.add.at: (z := v.detach() * 1, np.add.at(z, i // 2, 2.0))[0] = ~v + [2, 4, 0, 0]

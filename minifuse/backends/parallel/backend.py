@@ -31,13 +31,14 @@ from ...ir.kernel_ir import (
 )
 from ...ir.kernel_tracing import trace
 from ...ir.scan import Scan
+from ...ir.search import SearchSorted
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ..codegen.nested_loops import NestedLoops
 from ..codegen.short_axes import MIN_UNROLLED_POINTS, short_literals
-from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
+from ..executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, numba_fallback, split_launches, transpose_copy
 from .compiler import compile_kernel_text, kernel_text, nested_kernel_text
@@ -52,6 +53,8 @@ from .true_positions import MIN_SIZE, true_positions
 
 if TYPE_CHECKING:
     from ...tensors.tensor import Tensor
+
+MIN_SEARCHED_VALUES = 1 << 17  # values of a search that are worth compiling a kernel
 
 # Composite op, by the name of its first output -> the module that binds it.
 CONVOLUTIONS: dict[str, ModuleType] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
@@ -257,6 +260,8 @@ class ParallelBackend(Backend):
                 return CpuConvolution(self, step, op, module)
             case CompositeKernel(op=Scan() as op):
                 return CpuScan(step, op)
+            case CompositeKernel(op=SearchSorted()) if prod(step.shape) >= MIN_SEARCHED_VALUES:
+                return NoExecutable(step, "a kernel searches many values on all cores, which NumPy does not")
             case CompositeKernel(op=IndexUpdate() as op):
                 return CpuIndexUpdate(self, step, op)
         return super().compile(step)

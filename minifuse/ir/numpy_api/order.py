@@ -8,6 +8,7 @@ from ...core.dtypes import float64
 from ...core.indexing import normalize_dim
 from ...core.operators import add, maximum, minimum, mul
 from ...core.traceable import Traceable
+from ..search import places
 from ..sort import sorted_values
 from .table import call_once, define, implements
 
@@ -79,6 +80,12 @@ def nanmedian(a: "Array", axis: int | None = None, keepdims: bool = False) -> An
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return where values would be inserted in a sorted array."""
     return a.searchsorted(v, side=side, sorter=sorter) if isinstance(a, Traceable) else NotImplemented
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Return the bin between increasing edges of each element; with right, an edge belongs to the bin before it."""
+    return call_once(places, bins, x, parameters=(not right, False)) if isinstance(x, Traceable) else NotImplemented
 
 
 @implements(np.bincount)

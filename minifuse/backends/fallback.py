@@ -36,6 +36,7 @@ from ..ir.monoid import MonoidState
 from ..ir.numpy_op import NumpyOp
 from ..ir.scan import Scan
 from ..ir.search import SearchSorted
+from ..ir.selection import Selection
 from ..ir.sort import VALUES, Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
 from ..ir.steps import Step
@@ -46,6 +47,9 @@ from .operand import Operand, ScalarFunction, caster, identity, index_values, ov
 
 if TYPE_CHECKING:
     from .base import Backend
+
+
+HostOp = SearchSorted | Selection | Sort  # ops that NumPy computes on hosts, and kernels on devices
 
 
 class PointwiseStage(NamedTuple):
@@ -353,9 +357,9 @@ class KernelInterpreter:
 
 
 class NumpyExecutable(Executable):
-    """A NumpyOp, a search or a sort of values: NumPy computes on a host's memory. A device copies operands there and back."""
+    """An op that NumPy computes, on the memory of a host. A device copies operands there and back."""
 
-    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp | SearchSorted | Sort) -> None:
+    def __init__(self, backend: "Backend", step: Step, kernel: CompositeKernel, op: NumpyOp | HostOp) -> None:
         super().__init__(step)
         self.backend, self.kernel, self.op = backend, kernel, op
 
@@ -407,6 +411,8 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
         case CompositeKernel(op=NumpyOp() as op) as kernel:
             return NumpyExecutable(backend, step, kernel, op)
         case CompositeKernel(op=SearchSorted() as op) as kernel if backend.is_host:
+            return NumpyExecutable(backend, step, kernel, op)
+        case CompositeKernel(op=Selection() as op) as kernel if backend.is_host and op.has_host_function:
             return NumpyExecutable(backend, step, kernel, op)
         case CompositeKernel(op=Sort() as op) as kernel if op.names == (VALUES,):
             return NumpyExecutable(backend, step, kernel, op)

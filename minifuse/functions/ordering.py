@@ -23,13 +23,17 @@ from ..ir.indexing import gather_along, positions_of
 from ..ir.numpy_api.table import call_once
 from ..ir.numpy_op import by_numpy
 from ..ir.search import places
+from ..ir.selection import INDICES as SELECTED_INDICES
+from ..ir.selection import VALUES as SELECTED_VALUES
+from ..ir.selection import Selection
 from ..ir.sort import INDICES, VALUES, Sort, order_along, sorted_values
 from .indexing import as_value, tensor_like
-from .joining import cat
+from .joining import cat, join
 from .table import function, values_of
 
 BINCOUNT_REMEDY = "use mf.zeros(n).scatter_add(0, x, weights) with a fixed size n"
 UNIQUE_REMEDY = "call it outside of the fused function"
+SELECTED = (SELECTED_VALUES, SELECTED_INDICES)
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -54,9 +58,12 @@ def first_in_order(x: Any, dim: int, descending: bool, start: int, count: int) -
     """Return a range of the sorted elements along a dim, and their indices."""
     if count == x.shape[dim]:
         values, indices = Sort(dim, descending, (VALUES, INDICES))(x)
-        return values, indices
-    indices = order_along(x, dim, descending)[(*[slice(None)] * dim, slice(start, start + count))]
-    return gather_along(x, indices, dim), indices
+    elif not start:
+        values, indices = Selection(dim, descending, SELECTED, count)(x)
+    else:
+        ranks = x.positions(count).reshape(count, *[1] * (x.ndim - dim - 1)) + start
+        values, indices = Selection(dim, descending, SELECTED)(x, ranks.expand(*with_size(x, dim, count)))
+    return values, indices
 
 
 def select_sorted(x: Array, dim: int, descending: bool, start: int = 0, count: int | None = None) -> ValuesAndIndices:
@@ -116,20 +123,20 @@ def without_dim(pair: Any, dim: int, keepdim: bool) -> ValuesAndIndices:
 
 def count_nans(x: Any, dim: int) -> Any:
     """Return how many elements along a dim are NaN, with keepdim."""
-    return Reduce(add, (dim,))(isnan(x).to(int64)) if x.dtype.is_float else x.apply(Full(one_along(x, dim), int64), 0)
+    return Reduce(add, (dim,))(isnan(x).to(int64)) if x.dtype.is_float else x.apply(Full(with_size(x, dim), int64), 0)
 
 
-def one_along(x: Any, dim: int) -> tuple[int, ...]:
-    """Return the shape of x with size 1 in a dim."""
-    return (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+def with_size(x: Any, dim: int, size: int = 1) -> tuple[int, ...]:
+    """Return the shape of x with another size in a dim."""
+    return (*x.shape[:dim], size, *x.shape[dim + 1 :])
 
 
 def middle(x: Any, dim: int, ignore_nan: bool) -> tuple[Any, Any]:
     """Return the lower median along a dim, and its index. If any element is NaN, that is the median, unless ignored."""
     n, nans = x.shape[dim], count_nans(x, dim)
     place = maximum(n - nans - 1, 0) // 2 if ignore_nan else where(nans > 0, n - nans, (n - 1) // 2)
-    indices = gather_along(order_along(x, dim), place, dim)
-    return gather_along(x, indices, dim), indices
+    values, indices = Selection(dim, False, SELECTED)(x, place.to(int64).expand(*with_size(x, dim)))
+    return values, indices
 
 
 def median_of(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool) -> Any:
@@ -161,7 +168,6 @@ def quantiles(x: Any, q: Any, dim: int, interpolation: str, ignore_nan: bool) ->
     order = (*[d for d in range(x.ndim) if d != dim], dim)
     rows, n = x.permute(order), x.shape[dim]
     nans = count_nans(rows, last)
-    values = sorted_values(rows, last)
     end = maximum(n - nans - 1, 0) if ignore_nan else nans * 0 + (n - 1)
     q = q.to(x.dtype).reshape(*[1] * last, q.size)
     place = q * end.to(x.dtype)
@@ -170,17 +176,24 @@ def quantiles(x: Any, q: Any, dim: int, interpolation: str, ignore_nan: bool) ->
     high = minimum(low + 1, end.expand(*low.shape))
     if interpolation == "nearest":
         is_up = (fraction > 0.5) | ((fraction == 0.5) & (low % 2 == 1))  # to even
-        y = gather_along(values, where(is_up, high, low), last)
+        y = at_ranks(rows, where(is_up, high, low))
     elif interpolation == "lower":
-        y = gather_along(values, low, last)
+        y = at_ranks(rows, low)
     elif interpolation == "higher":
-        y = gather_along(values, where(fraction > 0, high, low), last)
+        y = at_ranks(rows, where(fraction > 0, high, low))
     else:
-        below, above = gather_along(values, low, last), gather_along(values, high, last)
+        both = at_ranks(rows, join([low, high], last))
+        below, above = both[..., : q.size], both[..., q.size :]
         weight = fraction if interpolation == "linear" else where(fraction > 0, 0.5, fraction)
         y = where(weight > 0, below + (above - below) * weight, below)
     y = y if ignore_nan else where((nans > 0).expand(*y.shape), nan, y)
-    return y.permute(last, *range(last)).reshape(y.shape[last], *one_along(x, dim))
+    return y.permute(last, *range(last)).reshape(y.shape[last], *with_size(x, dim))
+
+
+def at_ranks(rows: Any, ranks: Any) -> Any:
+    """Return the elements of rows that have some ranks."""
+    (values,) = Selection(rows.ndim - 1, False, SELECTED[:1])(rows, ranks)
+    return values
 
 
 def quantile_of(x: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool) -> Any:
@@ -226,7 +239,7 @@ def last_of_mode(x: np.ndarray, dim: int) -> np.ndarray:
 
 def most_frequent(x: Any, dim: int) -> tuple[Any, Any]:
     """Return the most frequent element along a dim, and its index."""
-    indices = by_numpy(last_of_mode, x, shape=one_along(x, dim), dtype=int64, parameters=(dim,))
+    indices = by_numpy(last_of_mode, x, shape=with_size(x, dim), dtype=int64, parameters=(dim,))
     return gather_along(x, indices, dim), indices
 
 

@@ -33,6 +33,7 @@ from ...ir.kernel_ir import (
 )
 from ...ir.kernel_tracing import trace
 from ...ir.scan import Scan
+from ...ir.selection import Selection
 from ...ir.sort import Sort
 from ...ir.sorted_scatter import SortedScatter
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
@@ -61,6 +62,7 @@ from .launcher import reduce_without_identity
 from .scan.launches import CudaScan
 from .sort.launches import CudaSort
 from .sort.scatter import CudaSortedScatter
+from .sort.select_launches import CudaSelection
 from .true_positions import true_positions
 from .tuning import tuned_launch
 
@@ -112,6 +114,8 @@ class CudaBackend(Backend):
                 return CudaLastWriters(self.device, step, op)
             case CompositeKernel(op=Sort() as op):
                 return CudaSort(self.device, step, op)
+            case CompositeKernel(op=Selection() as op):
+                return CudaSelection(self.device, step, op)
             case CompositeKernel(op=SortedScatter() as op):
                 return CudaSortedScatter(self.device, step, op)
         return super().compile(step)

@@ -1,9 +1,11 @@
-"""Votes among the lanes of a warp, for blocked segment sums and sorts."""
+"""Votes, sums and scans of the lanes of a warp, for blocked segment sums, sorts and selections."""
+
+from typing import Any
 
 import numpy as np
 
 from ....simt import Array, cuda
-from .base import ALL_LANES, device, i64, intrinsic
+from .base import ALL_LANES, cast_like, device, i64, intrinsic
 
 
 @intrinsic("base_llvm.equal_lanes")
@@ -16,6 +18,24 @@ def equal_lanes(byte: int) -> np.uint32:
 def lanes_where(condition: bool) -> np.signedinteger:
     """Return the lanes of the warp for which a condition is true, as bits of an int64. All lanes must call it."""
     return i64(cuda.ballot_sync(ALL_LANES, condition)) & ALL_LANES
+
+
+@device
+def sum_lanes(x: Any) -> Any:
+    """Return the sum of an integer over the lanes of the warp, in each lane and of its type. All lanes must call it."""
+    for step in (16, 8, 4, 2, 1):
+        x = cast_like(x, x + cuda.shfl_xor_sync(ALL_LANES, x, step))
+    return x
+
+
+@device
+def scan_lanes(x: Any) -> Any:
+    """Return the sum of an integer over this lane and those below it, of its type. All lanes must call it."""
+    for step in (1, 2, 4, 8, 16):
+        before = cuda.shfl_up_sync(ALL_LANES, x, step)
+        if cuda.threadIdx.x & 31 >= step:
+            x = cast_like(x, x + before)
+    return x
 
 
 @device

@@ -51,6 +51,11 @@ class KeyFormat(NamedTuple):
         return cls(element, digits or dtype.itemsize, dtype.is_float, has_sign)
 
     @property
+    def bits(self) -> int:
+        """Return the number of bits of a key, its sign included."""
+        return 8 * self.digits + (not self.has_sign)
+
+    @property
     def word(self) -> str:
         """Return the type of a key: 32 bits, or 64."""
         return "i64" if self.element == "i64" else "i32"
@@ -133,6 +138,22 @@ def key_functions(form: KeyFormat) -> tuple[Callable[..., Any], ...]:
         return flip(key)
 
     return digit_of, key_of, flip
+
+
+@cache
+def make_order_key(form: KeyFormat) -> Callable[..., Any]:
+    """Return the function that computes a key which an integer comparison orders as the elements: equal zeros, and flips."""
+    key_of, is_float, integer = key_functions(form)[1], form.is_float, i64 if form.word == "i64" else i32
+
+    @device
+    def order_key(bits, flips):
+        """Return the key of an element. `flips` is -1 in descending order, else 0."""
+        key = key_of(bits)
+        if is_float and key == integer(-1):  # -0.0
+            key = integer(0)
+        return integer(key ^ integer(flips))
+
+    return order_key
 
 
 @cache

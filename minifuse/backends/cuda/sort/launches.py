@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.dtypes import DType, int8, int16, int32, int64, uint8
 from ....core.layout import Layout
@@ -36,6 +36,28 @@ ELEMENTS: dict[str, DType] = {"i8": int8, "i16": int16, "i32": int32, "i64": int
 Lines = tuple[int, ...]  # the strides of an operand: along a row, and along three axes of rows
 
 
+class RowLines(NamedTuple):
+    """The rows of operands along a dim: along how many axes they lie, the sizes of three axes, and strides of operands."""
+
+    axes: int
+    sizes: tuple[int, ...]
+    lines: list[Lines]
+
+    @classmethod
+    def of(cls, layouts: Sequence[Layout], dim: int) -> "RowLines":
+        """Return the rows of some layouts, whose shapes without the dim are equal."""
+        rows = [without_dim(x, dim) for x in layouts]
+        nest = LoopNest(rows[0].shape, (), rows)
+        missing = (0,) * (MAX_ROW_AXES - len(nest.sizes))
+        lines = [(x.strides[dim], *missing, *strides) for x, strides in zip(layouts, nest.strides, strict=True)]
+        return cls(len(nest.sizes), (*[1 for _ in missing], *nest.sizes), lines)
+
+    @property
+    def total(self) -> int:
+        """Return the number of rows."""
+        return prod(self.sizes)
+
+
 class SortProblem:
     """A sort over operands with some layouts: the kernels and their launches."""
 
@@ -44,15 +66,8 @@ class SortProblem:
     ) -> None:
         """Prepare the launches. `layouts` are those of the outputs and of the input, which has a dtype."""
         self.op, self.dtype, self.form = op, dtype, KeyFormat.of(dtype, op.digits)
-        self.n, d = layouts[0].shape[op.dim], op.dim
-        rows = [without_dim(x, d) for x in layouts]
-        nest = LoopNest(rows[0].shape, (), rows)
-        self.axes, self.rows = len(nest.sizes), prod(nest.sizes)
-        missing = MAX_ROW_AXES - self.axes
-        self.sizes = (*[1] * missing, *nest.sizes)
-        self.lines: list[Lines] = [
-            (x.strides[d], *[0] * missing, *strides) for x, strides in zip(layouts, nest.strides, strict=True)
-        ]
+        self.n, rows = layouts[0].shape[op.dim], RowLines.of(layouts, op.dim)
+        self.axes, self.rows, self.sizes, self.lines = rows.axes, rows.total, rows.sizes, rows.lines
         self.tile = tile or self.choose_tile()
         tiles = ceil_div(self.n, self.tile.size)
         wanted = max(ceil_div(WAVES * processors, max(self.rows, 1)), 1)

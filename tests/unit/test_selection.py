@@ -1,0 +1,82 @@
+"""Selection by rank: the kernels of the cuda backend, and NumPy's partition on hosts, against a stable sort."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse.backends.cuda.backend import get_device
+from minifuse.backends.cuda.sort.kernels import SortTile
+from minifuse.backends.cuda.sort.select_launches import CudaSelectionLauncher, SelectionProblem
+from minifuse.core.dtypes import BY_NAME
+from minifuse.core.layout import row_major
+from minifuse.ir.selection import INDICES, VALUES, Selection
+from minifuse.ir.sort import order_of
+
+from .test_cuda_sort import DTYPES, sample
+
+NAMES = VALUES, INDICES
+SMALL_TILE = SortTile(2, 1, 1)  # rows of more than 64 elements are cut into chunks
+
+
+def select_on_device(x, op, ranks=None, tile=None):
+    count = op.count if ranks is None else ranks.shape[op.dim]
+    shape = (*x.shape[: op.dim], count, *x.shape[op.dim + 1 :])
+    outputs = [mf.zeros(*shape, dtype=x.dtype.name, backend="cuda"), mf.zeros(*shape, dtype=mf.int64, backend="cuda")]
+    inputs = [mf.tensor(z, backend="cuda") for z in (x, ranks) if z is not None]
+    layouts = [row_major(z.shape) for z in (*outputs, *inputs)]
+    problem = SelectionProblem(op, layouts, BY_NAME[x.dtype.name], tile)
+    assert problem.refusal is None
+    CudaSelectionLauncher(get_device(0), problem, layouts)(*[z.address for z in (*outputs, *inputs)])
+    return len(problem.plan.launches), [z.numpy() for z in outputs]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_first_elements_are_those_of_a_stable_sort(dtype, descending):
+    x, dim, count = sample((3, 40), dtype), 1, 5
+    order = order_of(x, dim, descending).take(range(count), dim)
+    _, (values, indices) = select_on_device(x, Selection(dim, descending, NAMES, count))
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, dim))
+
+
+@pytest.mark.parametrize(("size", "expected"), [(65, 2), (300, 3)])
+def test_a_long_row_is_selected_by_chunks(size, expected):
+    x = sample((2, size), "float32")
+    launches, (_, indices) = select_on_device(x, Selection(1, True, NAMES, 20), tile=SMALL_TILE)
+    assert launches == expected
+    np.testing.assert_array_equal(indices, order_of(x, 1, True)[:, :20])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+def test_elements_at_ranks_are_those_of_a_sort(dtype):
+    x, ranks = sample((2, 70), dtype), np.array([[0, 30, 69], [7, 7, 68]])
+    order = np.take_along_axis(order_of(x, 1, False), ranks, 1)
+    _, (values, indices) = select_on_device(x, Selection(1, False, NAMES), ranks)
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_host_selects_a_small_part_by_a_partition(descending):
+    x = sample((4, 90), "float32")
+    found = Selection(1, descending, (INDICES,), 5).run(x)
+    np.testing.assert_array_equal(found, order_of(x, 1, descending)[:, :5])
+
+
+def test_a_row_that_is_too_long_for_ranks_is_sorted():
+    def refusal(count, n, selected):
+        layouts = [row_major((selected,)), row_major((n,)), row_major((selected,))][: 2 + (count is None)]
+        return SelectionProblem(Selection(0, False, (INDICES,), count), layouts, BY_NAME["float32"]).refusal
+
+    assert refusal(None, 1 << 13, 2) is None
+    assert refusal(1000, 1 << 24, 1000) is None
+    assert "8192 elements" in refusal(None, 1 << 14, 2)
+    assert "1024 first" in refusal(2000, 1 << 13, 2000)
+
+
+@pytest.mark.parametrize("backend", ["python", "cuda"])
+def test_gradients_of_selected_elements_are_scattered(backend):
+    x = mf.tensor([[1.0, 5.0, 3.0, 5.0], [2.0, 0.0, 1.0, 4.0]], backend=backend, requires_grad=True)
+    (mf.topk(x, 2).values.sum() + mf.quantile(x, 0.5, 1).sum() + mf.median(x, 1).values.sum()).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[0, 1.5, 1.5, 1], [1.5, 0, 1.5, 1]])

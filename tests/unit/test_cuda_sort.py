@@ -16,7 +16,7 @@ from minifuse.ir.sort import INDICES, VALUES, Sort, order_of
 
 DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
 OUTPUTS = ((VALUES, INDICES), (INDICES,), (VALUES,))
-SMALL_TILE = SortTile(2, 1, 1)  # rows of more than 64 elements are cut into chunks
+SMALL_TILE, TILE = SortTile(2, 1, 1), SortTile(2, 2, 1)  # longer rows than a tile are cut into chunks
 
 
 def sample(shape, dtype):
@@ -42,18 +42,27 @@ def sort_on_device(x, dim, descending, names, tile):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("shape", "dim", "tile"), [((3, 50), 1, None), ((4, 11, 3), 1, None), ((300,), 0, SMALL_TILE)])
+@pytest.mark.parametrize(("shape", "dim", "tile"), [((3, 50), 1, None), ((4, 11, 3), 1, TILE), ((300,), 0, SMALL_TILE)])
 def test_sort_is_stable_with_nan_last_as_in_numpy(dtype, shape, dim, tile):
     x = sample(shape, dtype)
     descending, names = len(shape) == 3, OUTPUTS[0]
     problem, outputs = sort_on_device(x, dim, descending, names, tile)
     order = order_of(x, dim, descending)
     values = np.take_along_axis(x, order, dim)
-    assert problem.has_short_rows == (tile is None)
+    assert problem.has_short_rows == (tile is not SMALL_TILE)
     np.testing.assert_array_equal(outputs[1], order)
     np.testing.assert_array_equal(outputs[0], values)
     if dtype.startswith("float"):
         np.testing.assert_array_equal(np.signbit(outputs[0])[~np.isnan(values)], np.signbit(values)[~np.isnan(values)])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 17, 100, 300])
+def test_short_rows_are_sorted_by_a_network_of_lanes(n):
+    x = np.random.default_rng(n).integers(-9, 9, (5, n)).astype(np.int32)
+    problem, (values, indices) = sort_on_device(x, 1, True, OUTPUTS[0], None)
+    assert n <= problem.network.size <= max(2 * n - 1, 2)
+    np.testing.assert_array_equal(indices, order_of(x, 1, True))
+    np.testing.assert_array_equal(values, -np.sort(-x, 1))
 
 
 @pytest.mark.parametrize(("names", "tile"), [(OUTPUTS[1], None), (OUTPUTS[2], None), (OUTPUTS[1], SMALL_TILE)])

@@ -11,6 +11,7 @@ from ...core.dtypes import DType, bool_, int32, int64
 from ...core.rounding import ceil_div
 from ...simt import Pointer
 from .intrinsics.base import ALL_LANES, atomic_add, cuda, i32, i64, u8, u32
+from .intrinsics.warp_vote import sum_lanes
 from .launch_plan import GpuLaunch
 from .planned_launcher import prepare_launch
 from .tile_shapes import GpuKernel
@@ -37,8 +38,7 @@ def count_true(counts, total, mask, n, length):
             found[k] = mask[i] if i < end else u8(0)
         for k in range(STEPS):
             count += i32(found[k] != 0)
-    for step in (16, 8, 4, 2, 1):
-        count += cuda.shfl_xor_sync(ALL_LANES, count, step)
+    count = sum_lanes(count)
     if lane == 0:
         counts[warp] = count
         atomic_add(total, 0, i64(count))
@@ -53,8 +53,7 @@ def store_true(out, counts, mask, n, length):
     start = i64(0)
     for w in range(t, first_warp, THREADS):
         start += counts[w]
-    for step in (16, 8, 4, 2, 1):
-        start += cuda.shfl_xor_sync(ALL_LANES, start, step)
+    start = sum_lanes(start)
     if lane == 0:
         sums[own] = start
     cuda.syncthreads()

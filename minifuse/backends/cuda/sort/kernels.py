@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from ....core.dtypes import DType
 from ..codegen.dialect import storage_of
-from ..intrinsics.base import ALL_LANES, byte_of, cuda, device, i32, i64, u32
-from ..intrinsics.warp_vote import equal_lanes
+from ..intrinsics.base import ALL_LANES, byte_of, cuda, device, i16, i32, i64, u32
+from ..intrinsics.warp_vote import equal_lanes, scan_lanes
 from ..tile_shapes import GpuKernel
 
 WARP = 32
@@ -99,12 +99,7 @@ def scan_digits(counts):
         total = i32(0)
         for j in range(own):
             total += i32(counts[own * lane + j])
-        end = total
-        for step in (1, 2, 4, 8, 16):
-            before = cuda.shfl_up_sync(ALL_LANES, end, step)
-            if lane >= step:
-                end += before
-        start = end - total
+        start = scan_lanes(total) - total
         for j in range(own):
             count = i32(counts[own * lane + j])
             counts[own * lane + j] = start
@@ -176,7 +171,7 @@ def make_rank_keys(form: KeyFormat, tile: SortTile) -> Callable[..., None]:
             digits[k] = digit_of(keys[k], place, mask) if (warp * items + k) * WARP + lane < count else u32(DIGITS - 1)
             ranks[k] = equal_lanes(digits[k])
         for k in range(items):
-            equal, before = ranks[k], bins[own + digits[k]]
+            equal, before = ranks[k], u32(bins[own + digits[k]])
             cuda.syncwarp()
             rank = u32(cuda.popc(equal & below))
             if rank == 0:
@@ -187,7 +182,7 @@ def make_rank_keys(form: KeyFormat, tile: SortTile) -> Callable[..., None]:
         for digit in range(t, DIGITS, threads):
             total = u32(0)
             for w in range(warps):
-                count_of_warp = bins[w * DIGITS + digit]
+                count_of_warp = u32(bins[w * DIGITS + digit])
                 bins[w * DIGITS + digit] = total
                 total += count_of_warp
             begins[digit] = total
@@ -195,7 +190,7 @@ def make_rank_keys(form: KeyFormat, tile: SortTile) -> Callable[..., None]:
         scan_digits(begins)
         cuda.syncthreads()
         for k in range(items):
-            ranks[k] += begins[digits[k]] + bins[own + digits[k]]
+            ranks[k] += begins[digits[k]] + u32(bins[own + digits[k]])
 
     return rank_keys
 
@@ -228,7 +223,7 @@ def make_sort_rows(form: KeyFormat, tile: SortTile, has_values: bool, has_indice
     def sort_rows(
         values, indices, x, n, mask, n1, n2, v_step, v0, v1, v2, i_step, i0, i1, i2, x_step, x0, x1, x2
     ):  # fmt: skip
-        bins = cuda.shared.array(bin_count, u32)
+        bins = cuda.shared.array(bin_count, i16)  # shared memory has room for the keys and these
         begins = cuda.shared.array(DIGITS, u32)
         exchange = cuda.shared.array(size, integer)
         keys = cuda.local.array(items, integer)
@@ -309,11 +304,7 @@ def make_scan_counts(word: str) -> GpuKernel:
         for first in range(0, chunks, WARP):
             chunk = first + lane
             count = i32(counts[start + chunk]) if chunk < chunks else i32(0)
-            end = count
-            for step in (1, 2, 4, 8, 16):
-                before = cuda.shfl_up_sync(ALL_LANES, end, step)
-                if lane >= step:
-                    end += before
+            end = scan_lanes(count)
             if chunk < chunks:
                 counts[start + chunk] = total + end - count
             total += cuda.shfl_sync(ALL_LANES, end, 31)

@@ -1,4 +1,4 @@
-"""Plan the launches of a sort for given layouts: one if a row fits in a tile, else three for each digit of the keys."""
+"""Plan the launches of a sort for given layouts: one if a row fits in a warp or a tile, else three for each digit."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -25,6 +25,8 @@ from .kernels import (
     make_scan_counts,
     make_sort_rows,
 )
+from .network import MAX_SIZE as MAX_NETWORK_SIZE
+from .network import NetworkTile, make_sort_short_rows
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
@@ -68,6 +70,7 @@ class SortProblem:
         self.op, self.dtype, self.form = op, dtype, KeyFormat.of(dtype, op.digits)
         self.n, rows = layouts[0].shape[op.dim], RowLines.of(layouts, op.dim)
         self.axes, self.rows, self.sizes, self.lines = rows.axes, rows.total, rows.sizes, rows.lines
+        self.network = NetworkTile.of(self.n) if tile is None and self.n <= MAX_NETWORK_SIZE else None
         self.tile = tile or self.choose_tile()
         tiles = ceil_div(self.n, self.tile.size)
         wanted = max(ceil_div(WAVES * processors, max(self.rows, 1)), 1)
@@ -75,11 +78,13 @@ class SortProblem:
         self.chunks = ceil_div(self.n, self.length) if self.n else 0
 
     def choose_tile(self) -> SortTile:
-        """Return the tile: as many keys as a block has registers for, or those of a short row."""
+        """Return the tile: as many keys as a block has registers and shared memory for, or those of a short row."""
         limit = 16 if self.form.word == "i32" else 8
         items = min(power_of_two(ceil_div(self.n, WARP)), 8)
         warps = min(power_of_two(ceil_div(self.n, WARP * items)), limit)
-        return SortTile(warps, items, 32 // limit if warps == limit else 1)
+        chunk = SortTile(warps, items, 32 // limit if warps == limit else 1)
+        row = SortTile(16, 128 // limit, 1)
+        return row if chunk.size < self.n <= row.size else chunk
 
     @property
     def has_short_rows(self) -> bool:
@@ -97,9 +102,11 @@ class SortProblem:
     def plan(self) -> GpuPlan:
         """Return the launches."""
         itemsize = ELEMENTS[self.form.word].itemsize
-        launches = (
-            [self.sort_rows()] if self.has_short_rows else [x for k in range(self.form.digits) for x in self.sort_by(k)]
-        )
+        if self.network is not None:
+            return GpuPlan((self.sort_short_rows(self.network),))
+        if self.has_short_rows:
+            return GpuPlan((self.sort_rows(),))
+        launches = [x for k in range(self.form.digits) for x in self.sort_by(k)]
         return GpuPlan(tuple(launches), self.workspace * itemsize)
 
     @property
@@ -111,6 +118,16 @@ class SortProblem:
         """Return an output and its strides, or any operand if it is not kept."""
         k = self.op.names.index(name) if name in self.op.names else 0
         return OperandAddress(k), self.lines[k]
+
+    def sort_short_rows(self, tile: NetworkTile) -> GpuLaunch:
+        """Return the launch of some lanes of a warp for each row."""
+        (values, v_lines), (indices, i_lines) = self.output(VALUES), self.output(INDICES)
+        kernel = make_sort_short_rows(self.form, tile, VALUES in self.op.names, INDICES in self.op.names)
+        numbers = self.n, self.rows, -int(self.op.descending), *self.sizes[1:], *v_lines, *i_lines, *self.lines[-1]
+        grid = ceil_div(self.rows, tile.rows), 1, 1
+        return GpuLaunch(
+            kernel, grid, (kernel.threads, 1, 1), (values, indices, OperandAddress(len(self.op.names)), *numbers)
+        )
 
     def sort_rows(self) -> GpuLaunch:
         """Return the launch of a block for each row."""

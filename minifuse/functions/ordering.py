@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import int64
+from ..core.dtypes import int32, int64
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.indexing import normalize_dim
 from ..core.operators import add, isnan, maximum, minimum, where
 from ..core.traceable import Traceable
 from ..ir.array_functions import BoundFunction, Full, Reduce
 from ..ir.array_methods import Array
-from ..ir.gather import Scatter
+from ..ir.gather import Gather, Scatter
 from ..ir.indexing import gather_along, positions_of
 from ..ir.numpy_api.table import call_once
 from ..ir.numpy_op import by_numpy
@@ -267,8 +267,9 @@ def unique(
     With return_inverse also the index of each element in them, with return_counts also how often each occurs.
     """
     if dim is None and x.size and runs_on_device(x):
-        values, inverse, counts = unique_by_sort(x.reshape(x.size))
-        others = [z for z, wanted in ((inverse.reshape(*x.shape), return_inverse), (counts, return_counts)) if wanted]
+        find = unique_integers if x.dtype.is_integer else unique_by_sort
+        values, inverse, counts = find(x.reshape(x.size), return_inverse, return_counts)
+        others = [z for z in (inverse if inverse is None else inverse.reshape(*x.shape), counts) if z is not None]
         return (values, *others) if others else values
     array = values_of("unique", x, UNIQUE_REMEDY)
     values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
@@ -281,14 +282,45 @@ def runs_on_device(x: Array) -> bool:
     return active_tracer() is None and hasattr(x, "meta") and not x.meta.backend.is_host
 
 
-def unique_by_sort(x: Array) -> tuple[Any, Any, Any]:
+def unique_by_sort(x: Any, has_inverse: bool, has_counts: bool) -> tuple[Any, Any, Any]:
     """Return the distinct elements of a vector, the index of each element in them, and how often each occurs."""
-    values, order = select_sorted(x, 0, False)
-    is_first = cat([values[:1] == values[:1], values[1:] != values[:-1]]) | (values != values)  # each NaN is distinct
+    values, order = select_sorted(x, 0, False) if has_inverse else ValuesAndIndices(msort(x), None)
+    is_first = call_once(first_of_runs, values)
     starts = positions_of(is_first)
-    ends = cat([starts[1:], starts[:1] * 0 + x.size])
-    inverse = (order * 0).index_copy(0, order, is_first.to(int64).cumsum(0) - 1)
-    return values[starts], inverse, ends - starts
+    inverse = (order * 0).index_copy(0, order, is_first.to(int64).cumsum(0) - 1) if has_inverse else None
+    return values.apply(Gather(0), values, starts), inverse, run_lengths(starts, x.size) if has_counts else None
+
+
+def unique_integers(x: Any, has_inverse: bool, has_counts: bool) -> tuple[Any, Any, Any]:
+    """Return the same of integers, which are sorted by as few digits as their range has."""
+    low, high = int(x.min()), int(x.max())
+    size = high - low + 1
+    if size > 1 << 62:
+        return unique_by_sort(x, has_inverse, has_counts)
+    dtype, digits = (int32 if size < 1 << 31 else int64), (size.bit_length() + 7) // 8
+    keys = call_once(sorted_keys, x, low, parameters=(dtype, digits))
+    starts = positions_of(call_once(first_of_runs, keys))
+    values = (keys.apply(Gather(0), keys, starts).to(int64) + low).to(x.dtype)
+    inverse = searchsorted(values, x) if has_inverse else None
+    return values, inverse, run_lengths(starts, x.size) if has_counts else None
+
+
+def sorted_keys(*arguments: Any) -> Any:
+    """Return integers minus their lower bound, in another dtype, sorted by some digits."""
+    x, low, dtype, digits = arguments
+    return sorted_values((x.to(int64) - low).to(dtype), 0, digits=digits)
+
+
+def first_of_runs(values: Any) -> Any:
+    """Return which elements of a sorted vector are the first of equal ones. Each NaN is distinct."""
+    is_start = values.positions(values.size) == 0
+    before = Gather(0)(values, values.positions(values.size) - 1)  # a value that does not matter for the first one
+    return is_start | (values != before)
+
+
+def run_lengths(starts: Array, size: int) -> Any:
+    """Return the lengths of runs that begin at some positions of a vector."""
+    return cat([starts[1:], starts[:1] * 0 + size]) - starts
 
 
 @function()

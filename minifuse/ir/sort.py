@@ -61,9 +61,9 @@ class Sort(CompositeOp):
         return np.flip(y, self.dim) if self.descending else y
 
 
-def sorted_values(x: Any, dim: int, descending: bool = False) -> Any:
+def sorted_values(x: Any, dim: int, descending: bool = False, digits: int | None = None) -> Any:
     """Return the sorted elements along a dim."""
-    (values,) = Sort(dim, descending, (VALUES,))(x)
+    (values,) = Sort(dim, descending, (VALUES,), digits)(x)
     return values
 
 

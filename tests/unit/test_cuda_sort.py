@@ -145,3 +145,14 @@ def test_functions_made_of_sorts_equal_those_of_numpy(backend):
     t = mf.tensor([3.0, 1.0, 2.0], backend=backend, requires_grad=True)
     (np.sort(t) * mf.tensor([1.0, 2.0, 3.0], backend=backend)).sum().backward()
     np.testing.assert_array_equal(t.grad.numpy(), [3, 1, 2])
+
+
+@pytest.mark.parametrize("x", [[-(2**40), 9, 2**40, 9], [2**63 - 1, -(2**63), 5, 5], [7], [1.5, np.nan, 0.0, -0.0, np.nan]])
+def test_unique_returns_only_what_is_asked_for(x):
+    x = np.array(x)
+    t = mf.tensor(x, backend="cuda")
+    np.testing.assert_array_equal(mf.unique(t).numpy(), np.unique(x, equal_nan=False))
+    for found, expected in zip(
+        mf.unique(t, return_inverse=True), np.unique(x, return_inverse=True, equal_nan=False), strict=True
+    ):
+        np.testing.assert_array_equal(found.numpy(), expected)

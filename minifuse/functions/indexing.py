@@ -20,11 +20,10 @@ from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
 from ..ir.gather import Gather, Scatter
 from ..ir.index_checks import in_range, require_integer_index
-from ..ir.indexing import broadcast_value, flat_along, gather_along, parse, positions_of, scatter, scatter_along
+from ..ir.indexing import broadcast_value, flat_along, gather_along, indices_of, parse, positions_of, scatter, scatter_along
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
-from .joining import stack
 from .table import function, require_array
 
 NONZERO_REMEDY = "use mf.where(condition, a, b), or mf.nonzero_static(x, size=n)"
@@ -333,8 +332,7 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
     if x.ndim == 1:
         return (positions,) if as_tuple else positions.reshape(-1, 1)
     if not x.meta.backend.is_host and x.ndim:
-        columns = unravel_index(positions, x.shape)
-        return columns if as_tuple else stack(columns, 1)
+        return call_once(indices_of, positions, parameters=(*x.shape, as_tuple))
     columns = unravel_index(positions.numpy(), x.shape)  # by NumPy, which needs no plan for each number of positions
     if as_tuple:
         return tuple([tensor_like(x, p) for p in columns or [positions.numpy()]])

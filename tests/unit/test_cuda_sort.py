@@ -121,6 +121,8 @@ def test_masks_select_on_the_device(shape):
     m, t = mf.tensor(mask, backend="cuda"), mf.tensor(x, backend="cuda")
     np.testing.assert_array_equal(t[m].numpy(), x[mask])
     np.testing.assert_array_equal(mf.nonzero(m).numpy(), np.argwhere(mask))
+    for found, expected in zip(mf.nonzero(m, as_tuple=True), np.nonzero(mask), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

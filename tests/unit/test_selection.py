@@ -5,7 +5,6 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.backend import get_device
-from minifuse.backends.cuda.sort.kernels import SortTile
 from minifuse.backends.cuda.sort.select_launches import CudaSelectionLauncher, SelectionProblem
 from minifuse.core.dtypes import BY_NAME
 from minifuse.core.layout import row_major
@@ -15,17 +14,15 @@ from minifuse.ir.sort import order_of
 from .test_cuda_sort import DTYPES, sample
 
 NAMES = VALUES, INDICES
-SMALL_TILE = SortTile(2, 1, 1)  # rows of more than 64 elements are cut into chunks
 
 
-def select_on_device(x, op, ranks=None, tile=None):
+def select_on_device(x, op, ranks=None, length=1 << 13):
     count = op.count if ranks is None else ranks.shape[op.dim]
     shape = (*x.shape[: op.dim], count, *x.shape[op.dim + 1 :])
     outputs = [mf.zeros(*shape, dtype=x.dtype.name, backend="cuda"), mf.zeros(*shape, dtype=mf.int64, backend="cuda")]
     inputs = [mf.tensor(z, backend="cuda") for z in (x, ranks) if z is not None]
     layouts = [row_major(z.shape) for z in (*outputs, *inputs)]
-    problem = SelectionProblem(op, layouts, BY_NAME[x.dtype.name], tile)
-    assert problem.refusal is None
+    problem = SelectionProblem(op, layouts, BY_NAME[x.dtype.name], length)
     CudaSelectionLauncher(get_device(0), problem, layouts)(*[z.address for z in (*outputs, *inputs)])
     return len(problem.plan.launches), [z.numpy() for z in outputs]
 
@@ -43,7 +40,7 @@ def test_first_elements_are_those_of_a_stable_sort(dtype, descending):
 @pytest.mark.parametrize(("size", "expected"), [(65, 2), (300, 3)])
 def test_a_long_row_is_selected_by_chunks(size, expected):
     x = sample((2, size), "float32")
-    launches, (_, indices) = select_on_device(x, Selection(1, True, NAMES, 20), tile=SMALL_TILE)
+    launches, (_, indices) = select_on_device(x, Selection(1, True, NAMES, 20), length=64)
     assert launches == expected
     np.testing.assert_array_equal(indices, order_of(x, 1, True)[:, :20])
 
@@ -64,14 +61,15 @@ def test_a_host_selects_a_small_part_by_a_partition(descending):
     np.testing.assert_array_equal(found, order_of(x, 1, descending)[:, :5])
 
 
-def test_a_row_that_is_too_long_for_ranks_is_sorted():
+def test_short_rows_many_elements_and_ranks_of_long_rows_are_sorted():
     def refusal(count, n, selected):
         layouts = [row_major((selected,)), row_major((n,)), row_major((selected,))][: 2 + (count is None)]
         return SelectionProblem(Selection(0, False, (INDICES,), count), layouts, BY_NAME["float32"]).refusal
 
     assert refusal(None, 1 << 13, 2) is None
     assert refusal(1000, 1 << 24, 1000) is None
-    assert "8192 elements" in refusal(None, 1 << 14, 2)
+    assert "512 elements are sorted" in refusal(4, 512, 4)
+    assert "131072 elements" in refusal(None, 1 << 18, 2)
     assert "1024 first" in refusal(2000, 1 << 13, 2000)
 
 

@@ -51,11 +51,6 @@ class KeyFormat(NamedTuple):
         return cls(element, digits or dtype.itemsize, dtype.is_float, has_sign)
 
     @property
-    def bits(self) -> int:
-        """Return the number of bits of a key, its sign included."""
-        return 8 * self.digits + (not self.has_sign)
-
-    @property
     def word(self) -> str:
         """Return the type of a key: 32 bits, or 64."""
         return "i64" if self.element == "i64" else "i32"
@@ -137,16 +132,17 @@ def key_functions(form: KeyFormat) -> tuple[Callable[..., Any], ...]:
 
 @cache
 def make_order_key(form: KeyFormat) -> Callable[..., Any]:
-    """Return the function that computes a key which an integer comparison orders as the elements: equal zeros, and flips."""
+    """Return the function that computes a key of an element, so that comparisons of keys order elements in a direction."""
     key_of, is_float, integer = key_functions(form)[1], form.is_float, i64 if form.word == "i64" else i32
+    bits = -1 if form.has_sign else (1 << BITS * form.digits) - 1
 
     @device
-    def order_key(bits, flips):
-        """Return the key of an element. `flips` is -1 in descending order, else 0."""
-        key = key_of(bits)
+    def order_key(element, flips):
+        """Return the key of an element. `flips` is -1 in descending order, else 0. Both zeros have the same key."""
+        key = key_of(element)
         if is_float and key == integer(-1):  # -0.0
             key = integer(0)
-        return integer(key ^ integer(flips))
+        return integer(key ^ integer(flips & bits))
 
     return order_key
 
@@ -335,7 +331,7 @@ def make_move_keys(
         begins = cuda.shared.array(DIGITS, u32)
         bases = cuda.shared.array(DIGITS, u32)  # where the next key with this digit is stored
         exchange = cuda.shared.array(size, integer)
-        targets = cuda.local.array(items, i64)
+        targets = cuda.local.array(items, u32)
         keys = cuda.local.array(items, integer)
         digits = cuda.local.array(items, u32)
         ranks = cuda.local.array(items, u32)
@@ -366,7 +362,7 @@ def make_move_keys(
             for k in range(items):
                 i = k * threads + t
                 digit = digit_of(exchange[i], place, flips)
-                targets[k] = bases[digit] + i - begins[digit]
+                targets[k] = bases[digit] + u32(i) - begins[digit]
                 if has_values and i < count:
                     values[v_start + targets[k] * v_step] = element_of(exchange[i]) if is_last else exchange[i]
             cuda.syncthreads()

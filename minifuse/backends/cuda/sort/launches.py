@@ -78,13 +78,18 @@ class SortProblem:
         self.chunks = ceil_div(self.n, self.length) if self.n else 0
 
     def choose_tile(self) -> SortTile:
-        """Return the tile: as many keys as a block has registers and shared memory for, or those of a short row."""
-        limit = 16 if self.form.word == "i32" else 8
-        items = min(power_of_two(ceil_div(self.n, WARP)), 8)
-        warps = min(power_of_two(ceil_div(self.n, WARP * items)), limit)
-        chunk = SortTile(warps, items, 32 // limit if warps == limit else 1)
-        row = SortTile(16, 128 // limit, 1)
-        return row if chunk.size < self.n <= row.size else chunk
+        """Return the tile of a row, or of the chunks of a row that is too long for shared memory.
+
+        As many warps run on a multiprocessor as have registers for their keys: 32, or fewer with keys of 64 bits or indices.
+        """
+        is_narrow, has_indices = self.form.word == "i32", INDICES in self.op.names
+        most = 16 if is_narrow else 8
+        if self.n > WARP * 16 * most:
+            chunk = SortTile(8, 8, 3 if is_narrow or not has_indices else 2)
+            return SortTile(16, 8, 2) if is_narrow and not has_indices else chunk
+        items = min(power_of_two(ceil_div(self.n, WARP)), 8 if self.n <= WARP * 128 else 16)
+        warps = min(power_of_two(ceil_div(self.n, WARP * items)), 16)
+        return SortTile(warps, items, 1 if items > 8 else (32 if is_narrow else 24) // warps)
 
     @property
     def has_short_rows(self) -> bool:

@@ -13,36 +13,39 @@ from ...executable import Cost, Executable, Launcher, do_nothing
 from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, OperandAddress
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
-from .kernels import WARP, KeyFormat, SortTile
+from .kernels import WARP, KeyFormat
 from .launches import ELEMENTS, MAX_ROW_AXES, Lines, RowLines
-from .select import MAX_SELECTED, make_select_first, make_select_ranks
+from .network import MAX_SIZE as MAX_NETWORK_SIZE
+from .select import LOADS, MAX_SELECTED, make_select_first, make_select_ranks
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
-MAX_ITEMS, MAX_WARPS = 16, 16  # keys of a thread and warps of a block: there are registers for them
+CHUNK = 1 << 13  # elements of a long row that a block selects from
+MAX_RANKED = 1 << 17  # elements of a row with ranks, which one block reads; a longer row is sorted by many
+MAX_THREADS = 512
 
 
 class SelectionProblem:
     """A selection over operands with some layouts: the kernels and their launches."""
 
-    def __init__(self, op: Selection, layouts: Sequence[Layout], dtype: DType, tile: SortTile | None = None) -> None:
+    def __init__(self, op: Selection, layouts: Sequence[Layout], dtype: DType, length: int = CHUNK) -> None:
         """Prepare the launches. `layouts` are those of the outputs and of the inputs, the first of which has a dtype."""
         self.op, self.form, self.rows = op, KeyFormat.of(dtype), RowLines.of(layouts, op.dim)
         self.n, self.count = layouts[len(op.names)].shape[op.dim], layouts[0].shape[op.dim]
-        self.tile = tile or choose_tile(self.n)
+        self.length = length  # of a chunk
+        self.threads = min(power_of_two(ceil_div(self.n, WARP * LOADS)) * WARP, MAX_THREADS)
 
     @property
     def refusal(self) -> str | None:
         """Why there is no kernel."""
-        size = self.tile.size
+        if self.n <= MAX_NETWORK_SIZE:
+            return f"rows of at most {MAX_NETWORK_SIZE} elements are sorted"
         if self.rows.axes > MAX_ROW_AXES:
             return f"a CUDA kernel selects from rows along at most {MAX_ROW_AXES} axes that cannot be merged"
         if self.op.count is None:
-            return f"ranks are selected from rows of at most {size} elements" if self.n > size else None
-        if self.count > MAX_SELECTED or (self.n > size and 2 * self.count > size):
-            return f"a CUDA kernel selects at most {MAX_SELECTED} first elements of a row, and half of a chunk"
-        return None
+            return f"ranks are selected from rows of at most {MAX_RANKED} elements" if self.n > MAX_RANKED else None
+        return f"a CUDA kernel selects at most {MAX_SELECTED} first elements of a row" if self.count > MAX_SELECTED else None
 
     @cached_property
     def plan(self) -> GpuPlan:
@@ -51,10 +54,9 @@ class SelectionProblem:
             return GpuPlan((self.select_ranks(),))
         launches, n, start = list[GpuLaunch](), self.n, 0
         chosen = OperandAddress(0)
-        while n > self.tile.size:
-            chunks = ceil_div(n, self.tile.size)
-            target = OperandAddress(WORKSPACE, start)
-            row = chunks * self.count
+        while n > self.length:
+            chunks, target = ceil_div(n, self.length), OperandAddress(WORKSPACE, start)
+            row = (chunks - 1) * self.count + min(self.count, n - (chunks - 1) * self.length)
             launches.append(self.select_first(target, chosen, n, chunks, self.compact(row), is_first=not launches))
             chosen, n, start = target, row, start + self.rows.total * row
         launches.append(self.select_first(None, chosen, n, 1, None, is_first=not launches))
@@ -84,30 +86,24 @@ class SelectionProblem:
         if target is not None and lines is not None:
             indices, i_lines = target, lines
         has_values, has_indices = target is None and VALUES in names, target is not None or INDICES in names
-        kernel = make_select_first(self.form, self.tile, is_first, has_values, has_indices)
+        kernel = make_select_first(self.form, self.threads, is_first, has_values, has_indices)
         x, x_lines = OperandAddress(len(names)), self.rows.lines[len(names)]
-        numbers = n, self.tile.size, chunks, self.count, self.flips, *self.rows.sizes[1:], *v_lines, *i_lines, *x_lines
+        numbers = n, self.length, chunks, self.count, self.flips, *self.rows.sizes[1:], *v_lines, *i_lines, *x_lines
         return self.launch(kernel, self.rows.total * chunks, values, indices, x, chosen, *numbers)
 
     def select_ranks(self) -> GpuLaunch:
-        """Return the launch of a block for each row."""
+        """Return the launch of a block for each rank of each row."""
         names = self.op.names
         (values, v_lines), (indices, i_lines) = self.output(VALUES), self.output(INDICES)
-        kernel = make_select_ranks(self.form, self.tile, VALUES in names, INDICES in names)
+        kernel = make_select_ranks(self.form, self.threads, VALUES in names, INDICES in names)
         x, ranks = OperandAddress(len(names)), OperandAddress(len(names) + 1)
         x_lines, r_lines = self.rows.lines[len(names) :]
         numbers = self.n, self.count, self.flips, *self.rows.sizes[1:], *v_lines, *i_lines, *x_lines, *r_lines
-        return self.launch(kernel, self.rows.total, values, indices, x, ranks, *numbers)
+        return self.launch(kernel, self.rows.total * self.count, values, indices, x, ranks, *numbers)
 
     def launch(self, kernel: GpuKernel, blocks: int, *arguments: Argument) -> GpuLaunch:
         """Return the launch of a number of blocks."""
-        return GpuLaunch(kernel, (blocks, 1, 1), (self.tile.threads, 1, 1), arguments)
-
-
-def choose_tile(n: int) -> SortTile:
-    """Return the tile of a row: as many keys as a block has registers for, or those of a short row."""
-    items = min(power_of_two(ceil_div(n, WARP)), MAX_ITEMS)
-    return SortTile(min(power_of_two(ceil_div(n, WARP * items)), MAX_WARPS), items, 1)
+        return GpuLaunch(kernel, (blocks, 1, 1), (self.threads, 1, 1), arguments)
 
 
 class CudaSelection(Executable):

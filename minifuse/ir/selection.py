@@ -75,18 +75,18 @@ class Selection(CompositeOp):
         return CompositeOutput(Selection(self.dim, self.descending, (INDICES,), self.count), 0)(*inputs)
 
     def run(self, x: np.ndarray) -> np.ndarray:
-        """Return the indices of the first elements, by NumPy: find the last one, and sort those that are not behind it."""
+        """Return the indices of the first elements, by NumPy: find the last one, and sort those that are not behind it.
+
+        If more elements are equal to the last one, or some are NaN, all are sorted.
+        """
         assert self.count is not None
-        if x.shape[self.dim] < MIN_ROW_PER_SELECTED * self.count or not self.count:
-            return order_of(x, self.dim, self.descending).take(range(self.count), self.dim)
         rows, count = np.moveaxis(x, self.dim, -1), self.count
-        place = x.shape[self.dim] - count if self.descending else count - 1
-        last = np.partition(rows, place, -1)[..., place, None]
-        is_equal = (rows == last) | ((rows != rows) & (last != last))
-        first, then = (last, rows) if self.descending else (rows, last)
-        is_before = (first < then) | ((first == first) & (then != then))
-        missing = count - is_before.sum(-1, keepdims=True)
-        is_before |= is_equal & (is_equal.cumsum(-1) <= missing)
-        indices = np.nonzero(is_before)[-1].reshape(*rows.shape[:-1], count)
-        order = order_of(np.take_along_axis(rows, indices, -1), indices.ndim - 1, self.descending)
-        return np.moveaxis(np.take_along_axis(indices, order, -1), -1, self.dim)
+        if rows.shape[-1] >= MIN_ROW_PER_SELECTED * count > 0:
+            place = rows.shape[-1] - count if self.descending else count - 1
+            last = np.partition(rows, place, -1)[..., place, None]
+            is_selected = ~(rows < last) if self.descending else ~(rows > last)
+            if np.count_nonzero(is_selected) == count * last.size:
+                indices = np.nonzero(is_selected)[-1].reshape(*rows.shape[:-1], count)
+                order = order_of(np.take_along_axis(rows, indices, -1), rows.ndim - 1, self.descending)
+                return np.moveaxis(np.take_along_axis(indices, order, -1), -1, self.dim)
+        return order_of(x, self.dim, self.descending).take(range(count), self.dim)

@@ -23,6 +23,7 @@ from .array_functions import Alias, Cast, Copy, Full, Function, Iota, View
 from .array_methods import Array
 from .composite_op import CompositeOp
 from .gather import GatherND
+from .index_checks import CheckedIndex
 from .kernel_ir import constant
 
 
@@ -211,6 +212,8 @@ def wrap(x: Any) -> Any:
     x = as_number(x)
     if isinstance(x, Array) or hasattr(x, "__array_interface__"):
         return wrapper_stack.wrappers[-1](x)
+    if isinstance(x, CheckedIndex):  # of the closure of a function that is traced: the check is made now
+        return wrap(x.checked())
     weak_type_of(x)  # raises DTypeError for anything but a number
     return x
 

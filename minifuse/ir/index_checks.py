@@ -63,6 +63,11 @@ class CheckedIndex:
         """The element type."""
         return self.array.dtype
 
+    def checked(self) -> "Array":
+        """Check the index before the call, and return it."""
+        require_in_range(self.check.name, self.array, self.check.size, self.check.dim, self.check.low)
+        return self.array
+
 
 def require_integer_index(name: str, index: object) -> None:
     """Raise DTypeError unless an index is an array of int64 or int32."""

@@ -56,6 +56,16 @@ def test_a_checked_call_is_one_launch_and_has_a_gradient():
     np.testing.assert_array_equal(x.grad.numpy()[:, 0], [1, 0, 0, 2])
 
 
+def test_an_index_of_a_closure_is_checked_while_a_function_is_traced():
+    x = mf.tensor(X, backend="cuda")
+    for good in (on_device(3, 0), on_device(-1, 2)):
+        np.testing.assert_array_equal(mf.grad(lambda x, i=good: x[i].sum())(x).numpy().sum(), 6)
+        f = mf.vmap(lambda row, i=good % 3: row[i])
+        np.testing.assert_array_equal(f(x).numpy(), X[:, (good % 3).numpy()])
+    with pytest.raises(IndexingError, match=r"index 5 at \[1\] is out of range for dim 0 of size 3"):
+        mf.vmap(lambda row: row[on_device(0, 5)])(x)
+
+
 def test_elements_of_a_wrong_index_are_not_stored():
     x = mf.tensor(X, backend="cuda")
     with pytest.raises(IndexingError):

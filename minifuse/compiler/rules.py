@@ -14,10 +14,10 @@ from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, View
 from ..ir.composite_op import CompositeOp, CompositeOutput
-from ..ir.gather import Gather, GatherND, Scatter, ScatterReduce, fill_value
+from ..ir.gather import BatchedScatter, Gather, GatherND, Scatter, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
 from ..ir.sorted_scatter import DTYPES as SORTED_DTYPES
-from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort
+from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort, scatter_in_rows
 from ..ir.sorted_scatter import OPERATORS as SORTED_OPERATORS
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
@@ -47,7 +47,7 @@ def decompose(graph: Graph, target: Backend) -> Graph:
             case Node(CustomVJP(), (value, *_)):
                 return value
             case Node(CompositeOutput(op, index), inputs) if target.supports(composite_step(node, op)) is not None:
-                body = op.fused_body if target.inlines_padding else op.body
+                body = op.sorted_body if target.sorts_scatters else op.fused_body if target.inlines_padding else op.body
                 definition: Node = body(*inputs)[index]
                 definitions.append(definition)
                 return definition
@@ -182,7 +182,7 @@ def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> Nonzer
 # with the ops around them like any other op.
 
 
-@needs(Gather, Scatter)
+@needs(Gather, Scatter, BatchedScatter)
 def lower_gather(graph: Graph, target: Backend) -> Graph:
     """Replace gathers by selections with an index along each dim, and scatters by reductions of the values with an index.
 
@@ -210,6 +210,10 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
                 return sorted_result
             case Node(Scatter(operator, dim, size), (values, index)):
                 return reduce_by_index(operator, values, dim, size, index)
+            case Node(BatchedScatter(operator, size), (values, index)):
+                by_index = scatter_in_rows if is_sortable(target, operator, values) else reduce_in_rows
+                result: Node = by_index(operator, values, size, index)
+                return result
         return node
 
     return graph.rewrite(rule)
@@ -217,8 +221,12 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
 
 def sorts_scatter(target: Backend, operator: Operator, values: Node, size: int, index: Node) -> bool:
     """Return whether a scatter has too many comparisons, so that a target that sorts by itself should sort the index."""
-    is_sortable = operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
-    return is_sortable and target.sorts_scatters and index.size * size >= MIN_COMPARISONS
+    return is_sortable(target, operator, values) and index.size * size >= MIN_COMPARISONS
+
+
+def is_sortable(target: Backend, operator: Operator, values: Node) -> bool:
+    """Return whether a target has kernels for a scatter of these values by a sorted index."""
+    return target.sorts_scatters and operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
 
 
 def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:
@@ -242,6 +250,17 @@ def reduce_by_index(operator: Operator, values: Node, dim: int, size: int, index
     keys = index.to(int64).reshape(*index_shape, *[1] * len(after)).expand(*shape)
     selected = where(keys == index_along(keys, size, dim), expanded, operator.identity_for(values.dtype))
     result: Node = ScatterReduce(operator, tuple(range(dim + 1, dim + 1 + len(index_shape))))(selected)
+    return result
+
+
+def reduce_in_rows(operator: Operator, values: Node, size: int, index: Node) -> Node:
+    """Return a scatter within each batch as a reduction: each element combines the values whose index is its position."""
+    batch, count, columns = values.shape
+    shape = batch, size, count, columns
+    keys = index.to(int64).reshape(batch, 1, count, 1).expand(*shape)
+    expanded = values.reshape(batch, 1, count, columns).expand(*shape)
+    selected = where(keys == index_along(keys, size, 1), expanded, operator.identity_for(values.dtype))
+    result: Node = ScatterReduce(operator, (2,))(selected)
     return result
 
 

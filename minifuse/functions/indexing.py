@@ -16,11 +16,12 @@ from ..core.indexing import Dims, normalize_dim, shape_of
 from ..core.layout import broadcast
 from ..core.operators import Operator, add, maximum, minimum, mul, ne, where
 from ..core.traceable import Traceable
+from ..ir.along_dim import flat_along, gather_along, scatter_along
 from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
 from ..ir.gather import Gather, Scatter
 from ..ir.index_checks import in_range, require_integer_index
-from ..ir.indexing import broadcast_value, flat_along, gather_along, indices_of, parse, positions_of, scatter, scatter_along
+from ..ir.indexing import broadcast_value, from_start, indices_of, parse, positions_of, scatter
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
@@ -126,8 +127,8 @@ def positions_of_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, .
 def scattered(x: Any, index: Any, values: Any, dim: int, reduce: str | None, include_self: bool) -> Any:
     """Combine values, one for each index, with the elements of x along a dim."""
     values = values[tuple(slice(n) for n in index.shape)] if getattr(values, "shape", ()) else values
-    if reduce is None:
-        return scatter_along(x, index, values, dim)
+    if reduce is None or (include_self and reduce != "mean"):
+        return scatter_along(x, index, values, dim, None if reduce is None else OPERATORS[reduce])
     values, index = broadcast_value(values, index.shape, x), flat_along(x, index, dim)
     flat, index, values = (z.reshape(z.size) for z in (x, index, values))
     return reduce_at(flat, index, values, 0, reduce, include_self).reshape(*x.shape)
@@ -188,9 +189,7 @@ def index_call(name: str, body: Callable[..., Any], x: Array, dim: int, index: A
 
 def at_slices(x: Any, index: Any, values: Any, dim: int, reduce: str | None, include_self: bool, alpha: Number = 1) -> Any:
     """Store slices of values at a 1-D index along a dim, or combine them with those of x."""
-    n = x.shape[dim]
-    index = index.to(int64).reshape(index.size)
-    index = where(index < 0, index + n, index)
+    index = from_start(index.reshape(index.size), x.shape[dim])
     values = broadcast_value(values, (*x.shape[:dim], index.size, *x.shape[dim + 1 :]), x)
     values = values if alpha == 1 else values * alpha
     return scatter(x, dim, index, values) if reduce is None else reduce_at(x, index, values, dim, reduce, include_self)

@@ -16,10 +16,11 @@ from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.indexing import normalize_dim
 from ..core.operators import add, isnan, maximum, minimum, where
 from ..core.traceable import Traceable
+from ..ir.along_dim import gather_along
 from ..ir.array_functions import BoundFunction, Full, Reduce
 from ..ir.array_methods import Array
 from ..ir.gather import Gather, Scatter
-from ..ir.indexing import gather_along, positions_of
+from ..ir.indexing import positions_of
 from ..ir.numpy_api.table import call_once
 from ..ir.numpy_op import by_numpy
 from ..ir.search import places

@@ -15,6 +15,7 @@ from ..core.indexing import Shape
 from ..core.interning import toposort
 from ..core.layout import row_major
 from ..core.operators import Operator, add, where
+from .along_dim import GatherAlong, UpdateAlong
 from .array_functions import Alias, Cast, Copy, CustomVJP, Matmul, PadSlice, Reduce, SliceUpdate, View
 from .composite_op import CompositeOp, CompositeOutput
 from .gather import Gather, GatherND, Scatter
@@ -80,6 +81,10 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
         case GatherND(dim=dim):
             own = x.positions(size).reshape(size, *[1] * len(node.shape)).expand(size, *node.shape)
             return GatherND(dim if dim is None else dim + 1)(x, own, *inputs[1:])
+        case CompositeOutput(op=GatherAlong() as op, index=index):
+            return CompositeOutput(GatherAlong(op.dim + 1), index)(*inputs)
+        case CompositeOutput(op=UpdateAlong() as op, index=index):
+            return CompositeOutput(UpdateAlong(op.operator, op.dim + 1), index)(*inputs)
         case CompositeOutput(op=Scan() as scan, index=index):
             return CompositeOutput(Scan(scan.operator, scan.dim + 1, scan.reverse, scan.kept), index)(*inputs)
         case CompositeOutput(op=Sort() as sort, index=index):

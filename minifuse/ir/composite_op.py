@@ -48,6 +48,10 @@ class CompositeOp(metaclass=Interned):
         """Compute the outputs for a target whose kernels read windows without copies; by default as `body`."""
         return self.body(*inputs)
 
+    def sorted_body(self, *inputs: Any) -> tuple[Any, ...]:
+        """Compute the outputs for a target that sorts the index of a scatter; by default as `fused_body`."""
+        return self.fused_body(*inputs)
+
     def vjp(self, index: int, g: Any, *inputs: Any) -> tuple[Any, ...] | None:
         """Return the gradient of each input, given that of output `index`, or None to differentiate the definition."""
         return None

@@ -84,6 +84,26 @@ class Scatter(Function):
         return f"scatter_{self.operator} along dim {self.dim} of size {self.size}"
 
 
+class BatchedScatter(Function):
+    """Reduce the columns of each batch that have the same index: values (batch, count, columns), index (batch, count).
+
+    The compiler lowers updates along a dim to this op.
+    """
+
+    __slots__ = ("operator", "size")
+    __match_args__ = ("operator", "size")
+
+    def __init__(self, operator: Operator, size: int) -> None:
+        self.operator, self.size = operator, size
+
+    def infer(self, x: "Array", index: "Array") -> ShapeDtype:
+        """Return the shape with the size in place of the count."""
+        return (x.shape[0], self.size, x.shape[2]), x.dtype
+
+    def __repr__(self) -> str:
+        return f"scatter_{self.operator} in rows of size {self.size}"
+
+
 class GatherND(Function):
     """Select elements of the first input by one index per dim. The index along `dim` may be out of range.
 

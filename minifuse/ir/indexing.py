@@ -16,12 +16,13 @@ from ..core.dtypes import DType, bool_, int32, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
 from ..core.indexing import ArrayIndex, IndexKey, Shape, index_key, is_mask, parse_index, split_index, with_slices
 from ..core.layout import broadcast
-from ..core.operators import Operator, add, eq, lt, maximum, where
+from ..core.operators import Operator, eq, lt, maximum, where
 from ..core.traceable import Traceable
-from .array_functions import BoundFunction, Full, ShapeDtype
+from .array_functions import BoundFunction, Full, ShapeDtype, View
 from .composite_op import CompositeOp
-from .gather import Gather, GatherND, Scatter
+from .gather import Gather, Scatter
 from .index_checks import in_range, require_integer_index
+from .kernel_ir import constant
 from .numpy_op import NumpyOp
 
 if TYPE_CHECKING:
@@ -223,6 +224,12 @@ def flat_index(arrays: Sequence[Any], sizes: Shape) -> Any:
     return flat if len(arrays) == 1 else where(is_valid, flat, -1)
 
 
+def from_start(index: "Array", n: int) -> Any:
+    """Return an index whose negative entries, which count from the end, are counted from the start."""
+    index = index.to(int64)
+    return where(lt(index, 0), index + n, index)
+
+
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
     """Return the shape that index arrays broadcast to."""
     try:
@@ -309,11 +316,25 @@ class IndexUpdate(CompositeOp):
         """Scatter the values. Without an operator, find the last position of each index, and gather there."""
         n = x.shape[self.dim]
         if self.operator is not None:
-            return (self.operator(x, Scatter(self.operator, self.dim, n)(values, index)),)
+            return (combine(x, Scatter(self.operator, self.dim, n)(values, index), self.operator),)
         (winner,) = LastWriters(n)(index)  # negative: nothing is stored
         stored = Gather(self.dim)(values, maximum(winner, 0))
         is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - self.dim - 1))
         return (where(is_stored, stored, x),)
+
+
+def is_full(x: Any, number: float | None = None) -> bool:
+    """Return whether all elements of a node are one constant; the given one, if there is one."""
+    while isinstance(x.function, View):
+        (x,) = x.inputs
+    if not isinstance(x.function, Full):
+        return False
+    return number is None or getattr(x.inputs[0].function, "text", None) == constant(number, x.dtype).text
+
+
+def combine(x: Any, y: Any, operator: Operator) -> Any:
+    """Combine two arrays, unless the first one is the identity of the operator."""
+    return y if is_full(x, operator.identity_for(x.dtype)) else operator(x, y)
 
 
 class LastWriters(NumpyOp):
@@ -331,77 +352,3 @@ def last_writers(index: np.ndarray, size: int) -> np.ndarray:
     winner = np.full(size + 1, -1)
     winner[np.where((index >= 0) & (index < size), index, size)] = np.arange(len(index))
     return winner[:size]
-
-
-# Elementwise indices along a dim: gather and scatter of PyTorch, take_along_axis of NumPy.
-
-
-class GatherAlong(CompositeOp):
-    """Select an element of the first input along a dim for each index in the second: y[i, j] = x[i, index[i, j]] for dim=1.
-
-    Negative indices count from the end. An index out of range selects NaN, or 0 for integers.
-    """
-
-    __slots__ = ("dim",)
-    names = ("gather_along",)
-    output_layout_like = (1,)
-
-    def __init__(self, dim: int) -> None:
-        self.dim = dim
-
-    @property
-    def parameters(self) -> tuple[Hashable, ...]:
-        """The dim."""
-        return (self.dim,)
-
-    def infer(self, x: "Array", index: "Array") -> tuple[ShapeDtype, ...]:
-        """Return the shape of the index."""
-        return ((index.shape, x.dtype),)
-
-    def body(self, x: "Array", index: "Array") -> tuple[Any, ...]:
-        """Select by an index for each dim: the positions of the result along all dims but one."""
-        indices = [positions_along(index, d) for d in range(x.ndim)]
-        indices[self.dim] = from_start(index, x.shape[self.dim])
-        return (GatherND(self.dim)(x, *indices),)
-
-    def vjp(self, index: int, g: "Array", *inputs: Any) -> tuple[Any, ...]:
-        """Scatter-add the gradient."""
-        x, i = inputs
-        flat = flat_along(x, i, self.dim)
-        return Scatter(add, 0, x.size)(g.reshape(g.size), flat.reshape(flat.size)).reshape(*x.shape), None
-
-
-def gather_along(x: Any, index: Any, dim: int) -> Any:
-    """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim."""
-    if not x.size:  # there is nothing to read
-        return Gather(0)(x.reshape(0), flat_along(x, index, dim))
-    return GatherAlong(dim)(x, index)[0]
-
-
-def positions_along(index: "Array", d: int) -> Any:
-    """Return 0, 1, ... along a dim of an index."""
-    return index.positions(index.shape[d]).reshape(index.shape[d], *[1] * (index.ndim - d - 1)).expand(*index.shape)
-
-
-def from_start(index: "Array", n: int) -> Any:
-    """Return an index whose negative entries, which count from the end, are counted from the start."""
-    index = index.to(int64)
-    return where(lt(index, 0), index + n, index)
-
-
-def scatter_along(x: Any, index: Any, values: Any, dim: int, operator: Operator | None = None) -> Any:
-    """Store values, or combine them, at an index for each value, along one dim."""
-    flat = flat_along(x, index, dim)
-    values = broadcast_value(values, index.shape, x)
-    y = scatter(x.reshape(x.size), 0, flat.reshape(flat.size), values.reshape(flat.size), operator)
-    return y.reshape(*x.shape)
-
-
-def flat_along(x: Any, index: Any, dim: int) -> Any:
-    """Return the row-major position of each selected element; -1 for an index that is out of range."""
-    n, i = x.shape[dim], from_start(index, x.shape[dim])
-    flat = i * prod(x.shape[dim + 1 :])
-    for d in range(x.ndim):
-        if d != dim:
-            flat = flat + positions_along(i, d) * prod(x.shape[d + 1 :])
-    return where((i >= 0) & lt(i, n), flat, -1)

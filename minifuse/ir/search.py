@@ -13,7 +13,7 @@ from ..core.operators import eq, ge, isnan, lt, where
 from .array_functions import Full, ShapeDtype
 from .composite_op import CompositeOp
 from .gather import GatherND
-from .indexing import positions_along
+from .along_dim import positions_along
 
 
 class SearchSorted(CompositeOp):

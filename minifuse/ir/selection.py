@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import int64
+from .along_dim import GatherAlong, gather_along
 from .array_functions import ShapeDtype
 from .composite_op import CompositeOp, CompositeOutput
-from .indexing import GatherAlong, gather_along
 from .sort import order_along, order_of, sorted_values
 
 VALUES, INDICES = "selected_values", "selected_indices"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import int64
+from .along_dim import gather_along
 from .array_functions import ShapeDtype
 from .composite_op import CompositeOp, CompositeOutput
 from .host_order import order_of_rows
-from .indexing import gather_along
 from .numpy_op import by_numpy
 
 VALUES, INDICES = "sort_values", "sort_indices"

@@ -19,7 +19,10 @@ OPERATORS, DTYPES = (add, mul, maximum, minimum), (float32, float64, int32, int6
 
 
 class SortedScatter(CompositeOp):
-    """Combine slices values[:, order[k], :] for all k with keys[k] == v, for each v below `size`. The keys are sorted."""
+    """Combine slices values[:, order[k], :] for all k with keys[k] == v, for each v below `size`. The keys are sorted.
+
+    The keys and the order are 1-D, or have rows: one for each slice of the values along the first dim.
+    """
 
     __slots__ = ("operator", "size")
     names, output_layout_like = ("scatter_sorted",), (None,)
@@ -42,9 +45,15 @@ def scatter_by_sort(operator: Operator, values: Any, dim: int, size: int, index:
     """Return a scatter along a dim as a sort of its index and a reduction of adjacent slices."""
     before, after = values.shape[:dim], values.shape[dim + index.ndim :]
     rows = values.reshape(prod(before), index.size, prod(after))
-    index = index.to(int64).reshape(index.size)
+    y = scatter_in_rows(operator, rows, size, index.reshape(index.size))
+    return y.reshape(*before, size, *after)
+
+
+def scatter_in_rows(operator: Operator, values: Any, size: int, index: Any) -> Any:
+    """Return a scatter of values (batch, count, columns) by an index (count,), or by one for each batch (batch, count)."""
+    index = index.to(int64)
     dtype, digits = (int32 if size < 1 << 31 else int64), (size.bit_length() + 7) // 8
     keys = where((index >= 0) & lt(index, size), index, size).to(dtype)  # dropped slices come last
-    keys, order = Sort(0, False, (VALUES, INDICES), digits)(keys)
-    (y,) = SortedScatter(operator, size)(rows, keys, order)
-    return y.reshape(*before, size, *after)
+    keys, order = Sort(index.ndim - 1, False, (VALUES, INDICES), digits)(keys)
+    (y,) = SortedScatter(operator, size)(values, keys, order)
+    return y

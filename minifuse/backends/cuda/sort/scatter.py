@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WARP, THREADS = 32, 256
 SHARED_SLICES = 32  # slices of an element of the result for which the lanes of a warp share them
 SIZES = ("batch", "positions", "slices", "columns")
-STRIDES = ("out_b", "out_v", "out_d", "values_b", "values_k", "values_d", "keys_step", "order_step")
+STRIDES = ("out_b", "out_v", "out_d", "values_b", "values_k", "values_d", "keys_b", "keys_step", "order_b", "order_step")
 
 
 class ScatterSource(CudaPrinter):
@@ -83,14 +83,14 @@ class ScatterSource(CudaPrinter):
 
     def find_slices(self) -> None:
         """Emit the binary searches for the slices of a position."""
-        self.line("first = search(keys, keys_step, slices, v)")
-        self.line("end = search(keys, keys_step, slices, v + 1)")
+        self.line("first = search(keys, b * keys_b, keys_step, slices, v)")
+        self.line("end = search(keys, b * keys_b, keys_step, slices, v + 1)")
 
     def combine_slices(self, start: str, step: str) -> None:
         """Emit the combination of the slices from a start on."""
         self.line(f"total = {self.dtype.short}({literal(self.operator.identity_for(self.dtype), self.dtype)})")
         with self.block(f"for k in range({start}, end, {step}):"):
-            self.line("x = values[b * values_b + order[k * order_step] * values_k + d * values_d]")
+            self.line("x = values[b * values_b + order[b * order_b + k * order_step] * values_k + d * values_d]")
             self.line("total = combine(total, x)")
 
     def store(self) -> None:
@@ -99,11 +99,11 @@ class ScatterSource(CudaPrinter):
 
 
 SEARCH = """@device
-def search(keys, step, count, key):
+def search(keys, start, step, count, key):
     low, high = i64(0), count
     while low < high:
         middle = (low + high) >> 1
-        if keys[middle * step] < key:
+        if keys[start + middle * step] < key:
             low = middle + 1
         else:
             high = middle
@@ -138,7 +138,8 @@ class CudaSortedScatter(Executable):
             across = WARP * min(power_of_two(ceil_div(columns, WARP)), THREADS // WARP)
             block, grid = (across, THREADS // across, 1), ceil_div(batch * positions, THREADS // across)
         dtypes = self.step.kernel.operand_dtypes()
-        strides = *out.strides, *values.strides, *keys.strides, *order.strides
+        shared = (0,) * (keys.ndim == 1)  # by all batches
+        strides = *out.strides, *values.strides, *shared, *keys.strides, *shared, *order.strides
         operands = [OperandAddress(k) for k in range(4)]
         kernel = make_scatter(self.op.operator, dtypes[0], dtypes[2], form)
         return GpuLaunch(kernel, (grid, 1, 1), block, (*operands, batch, positions, slices, columns, *strides))

@@ -14,10 +14,11 @@ from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, View
 from ..ir.composite_op import CompositeOp, CompositeOutput
-from ..ir.gather import BatchedScatter, Gather, GatherND, Scatter, ScatterReduce, fill_value
+from ..ir.gather import BatchedUpdate, Gather, GatherND, Scatter, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
+from ..ir.indexing import combine
 from ..ir.sorted_scatter import DTYPES as SORTED_DTYPES
-from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort, scatter_in_rows
+from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort, update_by_sort
 from ..ir.sorted_scatter import OPERATORS as SORTED_OPERATORS
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
@@ -182,7 +183,7 @@ def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> Nonzer
 # with the ops around them like any other op.
 
 
-@needs(Gather, Scatter, BatchedScatter)
+@needs(Gather, Scatter, BatchedUpdate)
 def lower_gather(graph: Graph, target: Backend) -> Graph:
     """Replace gathers by selections with an index along each dim, and scatters by reductions of the values with an index.
 
@@ -210,10 +211,9 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
                 return sorted_result
             case Node(Scatter(operator, dim, size), (values, index)):
                 return reduce_by_index(operator, values, dim, size, index)
-            case Node(BatchedScatter(operator, size), (values, index)):
-                by_index = scatter_in_rows if is_sortable(target, operator, values) else reduce_in_rows
-                result: Node = by_index(operator, values, size, index)
-                return result
+            case Node(BatchedUpdate(operator), (x, index, values)):
+                updated: Node = update_rows(target, operator, x, index, values)
+                return updated
         return node
 
     return graph.rewrite(rule)
@@ -221,12 +221,8 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
 
 def sorts_scatter(target: Backend, operator: Operator, values: Node, size: int, index: Node) -> bool:
     """Return whether a scatter has too many comparisons, so that a target that sorts by itself should sort the index."""
-    return is_sortable(target, operator, values) and index.size * size >= MIN_COMPARISONS
-
-
-def is_sortable(target: Backend, operator: Operator, values: Node) -> bool:
-    """Return whether a target has kernels for a scatter of these values by a sorted index."""
-    return target.sorts_scatters and operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
+    is_sortable = operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
+    return is_sortable and target.sorts_scatters and index.size * size >= MIN_COMPARISONS
 
 
 def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:
@@ -253,15 +249,24 @@ def reduce_by_index(operator: Operator, values: Node, dim: int, size: int, index
     return result
 
 
-def reduce_in_rows(operator: Operator, values: Node, size: int, index: Node) -> Node:
-    """Return a scatter within each batch as a reduction: each element combines the values whose index is its position."""
-    batch, count, columns = values.shape
-    shape = batch, size, count, columns
-    keys = index.to(int64).reshape(batch, 1, count, 1).expand(*shape)
-    expanded = values.reshape(batch, 1, count, columns).expand(*shape)
-    selected = where(keys == index_along(keys, size, 1), expanded, operator.identity_for(values.dtype))
-    result: Node = ScatterReduce(operator, (2,))(selected)
-    return result
+def update_rows(target: Backend, operator: Operator, x: Node, index: Node, values: Node) -> Node:
+    """Return an update within each batch: by a sort, or as a reduction of the values with an index for each position."""
+    batch, size, columns = x.shape
+    if sorts_scatter(target, operator, values, size, index):
+        updated: Node = update_by_sort(operator, x, values, index)
+        return updated
+    if index.ndim == 1:
+        combined: Node = combine(x, reduce_by_index(operator, values, 1, size, index), operator)
+        return combined
+    shape = batch, size, index.shape[1], columns
+    keys = index.to(int64).reshape(batch, 1, -1, 1).expand(*shape)
+    selected = where(
+        keys == index_along(keys, size, 1),
+        values.reshape(batch, 1, -1, columns).expand(*shape),
+        operator.identity_for(x.dtype),
+    )
+    reduced: Node = combine(x, ScatterReduce(operator, (2,))(selected), operator)
+    return reduced
 
 
 def index_along(node: Node, size: int, dim: int) -> Node:

@@ -12,7 +12,7 @@ from ..core.indexing import Shape
 from ..core.operators import Operator, add, eq, lt, where
 from .array_functions import Cast, Full, Reduce, ShapeDtype, View
 from .composite_op import CompositeOp
-from .gather import BatchedScatter, Gather, GatherND
+from .gather import BatchedUpdate, Gather, GatherND
 from .indexing import broadcast_value, combine, from_start, is_full, scatter
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class UpdateAlong(CompositeOp):
         """Store as `body`, but compare each position with more indices, and combine many values within their rows."""
         y = self.in_rows(x, index, values, 1 if self.operator is None else MAX_COMPARED)
         if y is None and self.operator is not None and covers(x, index, self.dim) and 4 * index.size >= x.size:
-            y = combine(x, scatter_rows(x, without_repeats(index), values, self.dim, self.operator), self.operator)
+            y = update_in_rows(x, without_repeats(index), values, self.dim, self.operator)
         return self.body(x, index, values) if y is None else (y,)
 
     def in_rows(self, x: "Array", index: Any, values: "Array", most: int) -> Any:
@@ -125,16 +125,16 @@ class UpdateAlong(CompositeOp):
         return g, None, where((i >= -n) & lt(i, n), GatherAlong(self.dim)(g, i)[0], 0)
 
 
-def scatter_rows(x: Any, index: Any, values: Any, dim: int, operator: Operator) -> Any:
-    """Return the combination of the values of each element, in rows: one for each part of the index that differs."""
+def update_in_rows(x: Any, index: Any, values: Any, dim: int, operator: Operator) -> Any:
+    """Combine values with the elements of x in rows: one for each part of the index that differs."""
     rows = [d for d in range(x.ndim) if d != dim and index.shape[d] > 1]
     columns = [d for d in range(x.ndim) if d != dim and d not in rows]
     order, count, n = [*rows, dim, *columns], index.shape[dim], x.shape[dim]
     batch, width = (prod(x.shape[d] for d in dims) for dims in (rows, columns))
     key = from_start(index, n).permute(*order).reshape(batch, count)
-    y = BatchedScatter(operator, n)(values.permute(*order).reshape(batch, count, width), key)
-    y = y.reshape(*[x.shape[d] for d in order])
-    return y.permute(*sorted(range(x.ndim), key=order.__getitem__))
+    x, values = (z.permute(*order) for z in (x, values))
+    y = BatchedUpdate(operator)(x.reshape(batch, n, width), key, values.reshape(batch, count, width))
+    return y.reshape(*x.shape).permute(*sorted(range(x.ndim), key=order.__getitem__))
 
 
 def covers(x: Any, index: Any, dim: int) -> bool:

@@ -84,24 +84,25 @@ class Scatter(Function):
         return f"scatter_{self.operator} along dim {self.dim} of size {self.size}"
 
 
-class BatchedScatter(Function):
-    """Reduce the columns of each batch that have the same index: values (batch, count, columns), index (batch, count).
+class BatchedUpdate(Function):
+    """Combine values (batch, count, columns) with the elements of x (batch, size, columns) at an index, within each batch.
 
-    The compiler lowers updates along a dim to this op.
+    The index has the shape (batch, count), or (count,) if all batches share it. Indices out of range are dropped. The
+    compiler lowers updates at an index to this op.
     """
 
-    __slots__ = ("operator", "size")
-    __match_args__ = ("operator", "size")
+    __slots__ = ("operator",)
+    __match_args__ = ("operator",)
 
-    def __init__(self, operator: Operator, size: int) -> None:
-        self.operator, self.size = operator, size
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
 
-    def infer(self, x: "Array", index: "Array") -> ShapeDtype:
-        """Return the shape with the size in place of the count."""
-        return (x.shape[0], self.size, x.shape[2]), x.dtype
+    def infer(self, x: "Array", index: "Array", values: "Array") -> ShapeDtype:
+        """Return the shape and dtype of the first input."""
+        return x.shape, x.dtype
 
     def __repr__(self) -> str:
-        return f"scatter_{self.operator} in rows of size {self.size}"
+        return f"update_{self.operator} in rows"
 
 
 class GatherND(Function):

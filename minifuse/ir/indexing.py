@@ -20,7 +20,7 @@ from ..core.operators import Operator, eq, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full, ShapeDtype, View
 from .composite_op import CompositeOp
-from .gather import Gather, Scatter
+from .gather import BatchedUpdate, Gather, Scatter
 from .index_checks import in_range, require_integer_index
 from .kernel_ir import constant
 from .numpy_op import NumpyOp
@@ -321,6 +321,15 @@ class IndexUpdate(CompositeOp):
         stored = Gather(self.dim)(values, maximum(winner, 0))
         is_stored = (winner >= 0).reshape(n, *[1] * (x.ndim - self.dim - 1))
         return (where(is_stored, stored, x),)
+
+    def sorted_body(self, x: "Array", index: "Array", values: "Array") -> tuple[Any, ...]:
+        """Update the array with its dims before the indexed one merged, and those after it."""
+        before, after = (prod(dims) for dims in (x.shape[: self.dim], x.shape[self.dim + 1 :]))
+        if (x.ndim, self.dim) == (3, 1) and self.operator is None:
+            return self.body(x, index, values)
+        operands = x.reshape(before, x.shape[self.dim], after), index, values.reshape(before, index.size, after)
+        y = IndexUpdate(None, 1)(*operands)[0] if self.operator is None else BatchedUpdate(self.operator)(*operands)
+        return (y.reshape(*x.shape),)
 
 
 def is_full(x: Any, number: float | None = None) -> bool:

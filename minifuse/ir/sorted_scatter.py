@@ -1,8 +1,7 @@
 """Scatter by sorting: slices in the order of their index, so that those with an equal index are adjacent.
 
 A scatter as a reduction compares all N indices with each of V positions. If those are too many comparisons, a GPU sorts the
-indices, and each position finds its first and last slice by a binary search. Slices keep their order, so results are
-deterministic.
+indices, and combines adjacent slices with an equal index. Slices keep their order, so results are deterministic.
 """
 
 from math import prod
@@ -12,9 +11,10 @@ from ..core.dtypes import float32, float64, int32, int64
 from ..core.operators import Operator, add, lt, maximum, minimum, mul, where
 from .array_functions import ShapeDtype
 from .composite_op import CompositeOp
+from .indexing import is_full
 from .sort import INDICES, VALUES, Sort
 
-MIN_COMPARISONS = 1 << 30  # below, they are faster than a sort
+MIN_COMPARISONS = 1 << 24  # below, they are faster than a sort
 OPERATORS, DTYPES = (add, mul, maximum, minimum), (float32, float64, int32, int64)
 
 
@@ -41,19 +41,50 @@ class SortedScatter(CompositeOp):
         return (((values.shape[0], self.size, values.shape[2]), values.dtype),)
 
 
+class SortedUpdate(CompositeOp):
+    """Combine slices values[:, order[k], :] with x[:, keys[k], :], for all keys below its size. The keys are sorted."""
+
+    __slots__ = ("operator",)
+    names, output_layout_like = ("update_sorted",), (0,)
+    overwritten_input = 0
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    @property
+    def parameters(self) -> tuple[Operator]:
+        """The operator."""
+        return (self.operator,)
+
+    def infer(self, x: Any, *others: Any) -> tuple[ShapeDtype, ...]:
+        """Return the shape of the first input."""
+        return ((x.shape, x.dtype),)
+
+
 def scatter_by_sort(operator: Operator, values: Any, dim: int, size: int, index: Any) -> Any:
     """Return a scatter along a dim as a sort of its index and a reduction of adjacent slices."""
     before, after = values.shape[:dim], values.shape[dim + index.ndim :]
     rows = values.reshape(prod(before), index.size, prod(after))
-    y = scatter_in_rows(operator, rows, size, index.reshape(index.size))
+    (y,) = SortedScatter(operator, size)(rows, *sorted_keys(index.reshape(index.size), size))
     return y.reshape(*before, size, *after)
 
 
-def scatter_in_rows(operator: Operator, values: Any, size: int, index: Any) -> Any:
-    """Return a scatter of values (batch, count, columns) by an index (count,), or by one for each batch (batch, count)."""
+def update_by_sort(operator: Operator, x: Any, values: Any, index: Any) -> Any:
+    """Combine values (batch, count, columns) with x (batch, size, columns) at an index, as a sort of it and an update.
+
+    The index has the shape (count,), or (batch, count).
+    """
+    keys, order = sorted_keys(index, x.shape[1])
+    if is_full(x, operator.identity_for(x.dtype)):
+        (y,) = SortedScatter(operator, x.shape[1])(values, keys, order)
+    else:
+        (y,) = SortedUpdate(operator)(x, values, keys, order)
+    return y
+
+
+def sorted_keys(index: Any, size: int) -> Any:
+    """Return an index in order along its last dim, and its order. Indices that are out of range are `size`, so the last."""
     index = index.to(int64)
     dtype, digits = (int32 if size < 1 << 31 else int64), (size.bit_length() + 7) // 8
-    keys = where((index >= 0) & lt(index, size), index, size).to(dtype)  # dropped slices come last
-    keys, order = Sort(index.ndim - 1, False, (VALUES, INDICES), digits)(keys)
-    (y,) = SortedScatter(operator, size)(values, keys, order)
-    return y
+    keys = where((index >= 0) & lt(index, size), index, size).to(dtype)
+    return Sort(index.ndim - 1, False, (VALUES, INDICES), digits)(keys)

@@ -8,10 +8,13 @@ from minifuse.backends.cuda.backend import get_device
 from minifuse.backends.cuda.sort.kernels import SortTile
 from minifuse.backends.cuda.sort.launches import CudaSortLauncher, SortProblem
 from minifuse.compiler import rules
+from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import BY_NAME
 from minifuse.core.layout import row_major
 from minifuse.core.operators import add, maximum, minimum, mul
+from minifuse.ir.array_functions import BoundFunction
 from minifuse.ir.gather import Scatter
+from minifuse.ir.indexing import IndexUpdate, scatter
 from minifuse.ir.sort import INDICES, VALUES, Sort, order_of
 
 DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
@@ -100,18 +103,40 @@ def test_functions_of_order_run_on_the_device_with_gradients():
 UFUNCS = {add: np.add, mul: np.multiply, maximum: np.maximum, minimum: np.minimum}
 
 
+SLICES = [((), 40, 9, ()), ((), 200, 3, ()), ((2,), 30, 7, (40,)), ((2,), 90, 4, (3,)), ((), 100, 1, (70,)), ((), 1, 5, ())]
+
+
 @pytest.mark.parametrize("operator", UFUNCS)
-@pytest.mark.parametrize(("before", "count", "size", "after"), [((), 40, 9, ()), ((), 200, 3, ()), ((2,), 30, 7, (40,))])
-def test_a_scatter_by_sort_combines_slices_in_order(monkeypatch, operator, before, count, size, after):
+@pytest.mark.parametrize(("before", "count", "size", "after"), SLICES)
+@pytest.mark.parametrize("is_update", [False, True])
+def test_a_scatter_by_sort_combines_slices_in_order(monkeypatch, operator, before, count, size, after, is_update):
     monkeypatch.setattr(rules, "MIN_COMPARISONS", 0)
     rng = np.random.default_rng(count)
     x, index = rng.integers(1, 3, (*before, count, *after)).astype(np.float32), rng.integers(-1, size + 1, count)
-    expected = np.full((*before, size, *after), operator.identity_for(mf.float32), np.float32)
+    expected = np.full((*before, size, *after), 5 if is_update else operator.identity_for(mf.float32), np.float32)
+    start = mf.tensor(expected, backend="cuda")
     rows, values = np.moveaxis(expected, len(before), 0), np.moveaxis(x, len(before), 0)
     is_kept = (index >= 0) & (index < size)
     UFUNCS[operator].at(rows, index[is_kept], values[is_kept])
-    y = Scatter(operator, len(before), size)(mf.tensor(x, backend="cuda"), mf.tensor(index, backend="cuda"))
-    np.testing.assert_array_equal(y.numpy(), expected)
+    op = IndexUpdate(operator, len(before)) if is_update else Scatter(operator, len(before), size)
+    run = mf.fuse(lambda *xs: op(*xs)[0] if is_update else op(*xs[::-1]))
+    operands = mf.tensor(index, backend="cuda"), mf.tensor(x, backend="cuda")
+    np.testing.assert_array_equal(run(*[start] * is_update, *operands).numpy(), expected)
+
+
+def test_an_update_by_sort_in_place_does_not_copy_the_array(monkeypatch):
+    monkeypatch.setattr(rules, "MIN_COMPARISONS", 0)
+    x, index, values = mf.ones(9, 4, backend="cuda"), mf.tensor([5, 5, 2, 5], backend="cuda"), mf.ones(4, 4, backend="cuda")
+    new, in_place = (Plan(BoundFunction(at_rows, ()), [x, index, values], t, (0, 1, 2)) for t in ((), (0,)))
+    launches = [plan.backend.compile(plan.steps[-1]).cost().launches for plan in (new, in_place)]
+    assert launches == [2, 1]
+    x.index_add_(0, index, values)
+    assert x[:, 0].tolist() == [1, 1, 2, 1, 1, 4, 1, 1, 1]
+
+
+def at_rows(x, index, values):
+    """Add rows at an index."""
+    return scatter(x, 0, index, values, add)
 
 
 @pytest.mark.parametrize("shape", [(7,), (40, 30), (3, 1111), (0,), (5, 0)])
@@ -125,13 +150,21 @@ def test_masks_select_on_the_device(shape):
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_of_equal_indices_the_last_one_is_stored(dtype):
+@pytest.mark.parametrize("dtype", ["float64", "int8", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "dim", "index_dtype"), [((20, 3), 0, "int32"), ((5, 20), 1, "int64"), ((2, 20, 70), 1, "int64")]
+)
+def test_of_equal_indices_the_last_one_is_stored(shape, dim, dtype, index_dtype):
     rng = np.random.default_rng(2)
-    x, index, values = rng.random((20, 3)), rng.integers(0, 20, 70).astype(dtype), rng.random((70, 3))
-    y = mf.tensor(x, backend="cuda").index_copy(0, mf.tensor(index, backend="cuda"), mf.tensor(values, backend="cuda"))
-    x[index] = values
+    x, values = ((rng.standard_normal(s) * 9).astype(dtype) for s in (shape, (*shape[:dim], 70, *shape[dim + 1 :])))
+    index = rng.integers(0, 20, 70).astype(index_dtype)
+    t, i, v = (mf.tensor(a, backend="cuda") for a in (x.copy(), index, values))
+    y = t.index_copy(dim, i, v)
+    np.testing.assert_array_equal(t.numpy(), x)
+    x[(slice(None),) * dim + (index,)] = values
     np.testing.assert_array_equal(y.numpy(), x)
+    t.index_copy_(dim, i, v)
+    np.testing.assert_array_equal(t.numpy(), x)
 
 
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])

@@ -17,7 +17,7 @@ from ...core.layout import Layout, row_major
 from ...core.operator_entry import unlisted_operator
 from ...core.operators import Operator
 from ...ir.index_checks import IndexCheck
-from ...ir.indexing import LastWriters
+from ...ir.indexing import IndexUpdate
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
@@ -35,7 +35,7 @@ from ...ir.kernel_tracing import trace
 from ...ir.scan import Scan
 from ...ir.selection import Selection
 from ...ir.sort import Sort
-from ...ir.sorted_scatter import SortedScatter
+from ...ir.sorted_scatter import SortedScatter, SortedUpdate
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -57,7 +57,7 @@ from .attention.launches import ATTENTION_KERNELS
 from .device import driver
 from .device.simulated_device import SimulatedDevice
 from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
-from .last_writers import CudaLastWriters
+from .index_update import CudaIndexUpdate
 from .launcher import reduce_without_identity
 from .scan.launches import CudaScan
 from .sort.launches import CudaSort
@@ -110,13 +110,13 @@ class CudaBackend(Backend):
                 return CudaAttention(self.device, step, op)
             case CompositeKernel(op=Scan() as op):
                 return CudaScan(self.device, step, op)
-            case CompositeKernel(op=LastWriters() as op):
-                return CudaLastWriters(self.device, step, op)
+            case CompositeKernel(op=IndexUpdate() as op):
+                return CudaIndexUpdate(self.device, step, op)
             case CompositeKernel(op=Sort() as op):
                 return CudaSort(self.device, step, op)
             case CompositeKernel(op=Selection() as op):
                 return CudaSelection(self.device, step, op)
-            case CompositeKernel(op=SortedScatter() as op):
+            case CompositeKernel(op=SortedScatter() | SortedUpdate() as op):
                 return CudaSortedScatter(self.device, step, op)
         return super().compile(step)
 

@@ -1,106 +1,43 @@
-"""Scatter on a GPU, given a sorted index: each position finds its slices by binary search, and combines them in order.
+"""Scatter and update on a GPU, given a sorted index: slices with one index are adjacent, a run, and are combined in order.
 
-The threads of a warp have adjacent columns of one position, if there are enough columns. Otherwise each thread has one
-element of the result or, if many slices belong to each, the lanes of a warp share them.
+The sorted slices are cut into chunks. The threads of a chunk have some columns each, and combine the slices of one run after
+the other. A run within a chunk is stored at once. Of a run that crosses chunks, each chunk stores its part in a workspace,
+and a second kernel combines the parts. So no index makes a thread wait for more than a chunk, however often it repeats.
 """
 
-from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from ....core.dtypes import DType
 from ....core.layout import Layout
 from ....core.operators import Operator
 from ....core.rounding import ceil_div, power_of_two
+from ....ir.kernel_ir import Kernel, constant, copy_kernel
 from ....ir.monoid import monoid_of
-from ....ir.sorted_scatter import SortedScatter
+from ....ir.sorted_scatter import SortedScatter, SortedUpdate
 from ....ir.steps import Step
 from ...codegen.expression_printer import literal
 from ...codegen.scan_nest import combination_kernel
 from ...executable import Cost, Executable, Launcher, do_nothing
 from ..codegen.dialect import CudaDialect, CudaPrinter, storage_of
 from ..compiler import kernel_from_text
-from ..launch_plan import GpuLaunch, GpuPlan, OperandAddress
+from ..launch_plan import WORKSPACE, GpuLaunch, GpuPlan, OperandAddress
+from ..launch_sequence import LaunchSequence
+from ..launcher import CudaKernelLauncher, CudaLauncher
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
-WARP, THREADS = 32, 256
-SHARED_SLICES = 32  # slices of an element of the result for which the lanes of a warp share them
-SIZES = ("batch", "positions", "slices", "columns")
+THREADS = 256
+MAX_COLUMNS = 4  # of a thread
+MIN_CHUNK, MAX_CHUNK = 8, 256  # slices
+SIZES = ("chunks", "length", "batch", "positions", "slices", "columns")
 STRIDES = ("out_b", "out_v", "out_d", "values_b", "values_k", "values_d", "keys_b", "keys_step", "order_b", "order_step")
-
-
-class ScatterSource(CudaPrinter):
-    """The text of a kernel under construction: `form` is columns, elements or warps."""
-
-    def __init__(self, operator: Operator, dtype: DType, key: DType, form: str) -> None:
-        self.operator, self.dtype, self.key, self.form = monoid_of(operator).states[0], dtype, key, form
-        super().__init__(combination_kernel(operator, [dtype]), CudaDialect.wrapping)
-
-    def word(self, name: str, dtype: DType) -> str:
-        """Return the name of the function that computes an operator."""
-        return CudaDialect().word(name, dtype)
-
-    def parameters(self) -> list[tuple[str, str]]:
-        """Return the names and types of the arguments."""
-        storage = storage_of(self.dtype)
-        pointers = [("out", f"*{storage}"), ("values", f"*{storage}"), ("keys", f"*{self.key.short}"), ("order", "*i64")]
-        return [*pointers, *[(name, "i64") for name in (*SIZES, *STRIDES)]]
-
-    def emit(self) -> str:
-        """Return the text."""
-        (combine,) = self.functions()
-        if self.form == "columns":
-            self.line("item = i64(cuda.blockIdx.x) * cuda.blockDim.y + cuda.threadIdx.y")
-            with self.block("if item < batch * positions:"):
-                self.line("b, v = item // positions, item % positions")
-                self.find_slices()
-                with self.block("for d in range(cuda.threadIdx.x, columns, cuda.blockDim.x):"):
-                    self.combine_slices("first", "1")
-                    self.store()
-        else:
-            share = WARP if self.form == "warps" else 1
-            self.line(f"item = (i64(cuda.blockIdx.x) * {THREADS} + cuda.threadIdx.x) // {share}")
-            with self.block("if item < batch * positions * columns:"):
-                self.line("d, rest = item % columns, item // columns")
-                self.line("b, v = rest // positions, rest % positions")
-                self.find_slices()
-                if share == 1:
-                    self.combine_slices("first", "1")
-                    self.store()
-                else:
-                    self.line("lane = cuda.threadIdx.x & 31")
-                    self.combine_slices("first + lane", str(WARP))
-                    with self.block("for step in (1, 2, 4, 8, 16):"):
-                        self.line("total = combine(total, cuda.shfl_xor_sync(ALL_LANES, total, step))")
-                    with self.block("if lane == 0:"):
-                        self.store()
-        names = ", ".join(name for name, _ in self.parameters())
-        return "\n".join([SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
-
-    def find_slices(self) -> None:
-        """Emit the binary searches for the slices of a position."""
-        self.line("first = search(keys, b * keys_b, keys_step, slices, v)")
-        self.line("end = search(keys, b * keys_b, keys_step, slices, v + 1)")
-
-    def combine_slices(self, start: str, step: str) -> None:
-        """Emit the combination of the slices from a start on."""
-        self.line(f"total = {self.dtype.short}({literal(self.operator.identity_for(self.dtype), self.dtype)})")
-        with self.block(f"for k in range({start}, end, {step}):"):
-            self.line("x = values[b * values_b + order[b * order_b + k * order_step] * values_k + d * values_d]")
-            self.line("total = combine(total, x)")
-
-    def store(self) -> None:
-        """Emit the store of a result."""
-        self.line("out[b * out_b + v * out_v + d * out_d] = total")
-
-
 SEARCH = """@device
-def search(keys, start, step, count, key):
-    low, high = i64(0), count
+def search(keys, start, step, low, high, key):
     while low < high:
         middle = (low + high) >> 1
         if keys[start + middle * step] < key:
@@ -110,64 +47,197 @@ def search(keys, start, step, count, key):
     return low"""
 
 
+class ScatterSource(CudaPrinter):
+    """The text of a kernel under construction: of the runs of chunks or, with no `columns`, of the runs that cross them.
+
+    Parameters
+    ----------
+    is_update : bool
+        Whether a result is combined with the element of the output, not stored there.
+    columns : int
+        The columns of a thread.
+    """
+
+    def __init__(self, operator: Operator, dtype: DType, key: DType, is_update: bool, columns: int) -> None:
+        self.operator, self.dtype, self.key = monoid_of(operator).states[0], dtype, key
+        self.is_update, self.columns = is_update, range(columns)
+        super().__init__(combination_kernel(operator, [dtype]), CudaDialect.wrapping)
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of the function that computes an operator."""
+        return CudaDialect().word(name, dtype)
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """Return the names and types of the arguments."""
+        storage = f"*{storage_of(self.dtype)}"
+        pointers = [
+            ("out", storage),
+            ("values", storage),
+            ("keys", f"*{self.key.short}"),
+            ("order", "*i64"),
+            ("work", storage),
+        ]
+        return [*pointers, *[(name, "i64") for name in (*SIZES, *STRIDES)]]
+
+    def emit(self) -> str:
+        """Return the text."""
+        (combine,) = self.functions()
+        self.line("chunk = i64(cuda.blockIdx.x) * cuda.blockDim.y + cuda.threadIdx.y")
+        with self.block("if chunk < batch * chunks:"):
+            self.line("b, first = chunk // chunks, chunk % chunks * length")
+            self.line("end = min(first + length, slices)")
+            self.line("keys_at, order_at = b * keys_b, b * order_b")
+            if self.columns:
+                self.emit_chunk()
+            else:
+                self.emit_crossing()
+        names = ", ".join(name for name, _ in self.parameters())
+        return "\n".join([SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
+
+    def emit_chunk(self) -> None:
+        """Emit the combination of the slices of each run in a chunk."""
+        identity = f"{self.dtype.short}({literal(self.operator.identity_for(self.dtype), self.dtype)})"
+        is_column = [f"if d{u} < columns:" if u else "" for u in self.columns]
+        with self.block(f"for d0 in range(cuda.threadIdx.x, columns, {len(self.columns)} * cuda.blockDim.x):"):
+            for u in self.columns:
+                self.line(f"d{u} = d{u - 1} + cuda.blockDim.x" if u else "k = first")
+                self.line(f"total{u}, at{u} = {identity}, b * values_b + d{u} * values_d")
+            self.line("v = keys[keys_at + k * keys_step]")
+            self.line("starts_before = first > 0 and keys[keys_at + (first - 1) * keys_step] == v")
+            with self.block("while k < end and v < positions:  # slices that are dropped come last"):
+                self.line("row = order[order_at + k * order_step] * values_k")
+                for u in self.columns:
+                    with self.block(*filter(None, [is_column[u]])):
+                        self.line(f"total{u} = combine(total{u}, values[at{u} + row])")
+                self.line("k += 1")
+                self.line("after = i64(keys[keys_at + k * keys_step]) if k < slices else i64(-1)")
+                with self.block("if after != v or k == end:"):
+                    with self.block("if starts_before or after == v:"):
+                        self.line("part = (2 * chunk + (0 if starts_before else 1)) * columns")
+                        for u in self.columns:
+                            with self.block(*filter(None, [is_column[u]])):
+                                self.line(f"work[part + d{u}] = total{u}")
+                    with self.block("else:"):
+                        for u in self.columns:
+                            with self.block(*filter(None, [is_column[u]])):
+                                self.store(f"d{u}", f"total{u}")
+                    self.line("starts_before = False")
+                    self.line(
+                        ", ".join(f"total{u}" for u in self.columns) + " = " + ", ".join([identity] * len(self.columns))
+                    )
+                    self.line("v = after")
+
+    def emit_crossing(self) -> None:
+        """Emit the combination of the parts of a run that starts in a chunk, and ends in another one."""
+        self.line("v = i64(keys[keys_at + (end - 1) * keys_step])")
+        self.line("continues = v < positions and end < slices and keys[keys_at + end * keys_step] == v")
+        with self.block("if continues and not (first > 0 and keys[keys_at + (first - 1) * keys_step] == v):"):
+            self.line("last = search(keys, keys_at, keys_step, end, slices, v + 1) - 1")
+            self.line("last_chunk = b * chunks + last // length")
+            with self.block("for d in range(cuda.threadIdx.x, columns, cuda.blockDim.x):"):
+                self.line("total = work[(2 * chunk + 1) * columns + d]")
+                with self.block("for c in range(chunk + 1, last_chunk + 1):"):
+                    self.line("total = combine(total, work[2 * c * columns + d])")
+                self.store("d", "total")
+
+    def store(self, d: str, total: str) -> None:
+        """Emit the store of a result."""
+        self.line(f"place = b * out_b + v * out_v + {d} * out_d")
+        self.line(f"out[place] = combine(out[place], {total})" if self.is_update else f"out[place] = {total}")
+
+
 @lru_cache(1024)
-def make_scatter(operator: Operator, dtype: DType, key: DType, form: str) -> GpuKernel:
+def make_scatter(operator: Operator, dtype: DType, key: DType, is_update: bool, columns: int) -> GpuKernel:
     """Return a kernel."""
-    source = ScatterSource(operator, dtype, key, form)
+    source = ScatterSource(operator, dtype, key, is_update, columns)
     text = source.emit()
     signature = tuple(kind for _, kind in source.parameters())
-    return GpuKernel("sorted_scatter", (form,), kernel_from_text(text), signature, THREADS, text=text)
+    return GpuKernel("sorted_scatter", (columns,), kernel_from_text(text), signature, THREADS, text=text)
 
 
 class CudaSortedScatter(Executable):
-    """A scatter by a sorted index."""
+    """A scatter by a sorted index, after its identity is stored everywhere; or an update, of a copy unless in place."""
 
-    def __init__(self, device: "CudaDevice", step: Step, op: SortedScatter) -> None:
+    def __init__(self, device: "CudaDevice", step: Step, op: SortedScatter | SortedUpdate) -> None:
         super().__init__(step)
         self.device, self.op = device, op
+        (self.out,), (*olds, self.values, self.keys, self.order) = step.layouts()
+        self.olds: list[Layout] = olds
+        (self.dtype, *_, self.key, _) = step.kernel.operand_dtypes()
+        self.is_in_place = bool(olds) and step.outputs[0] == step.inputs[0]
 
     @cached_property
-    def launch(self) -> GpuLaunch:
-        """The launch."""
-        (out,), (values, keys, order) = self.step.layouts()
-        batch, positions, columns = out.shape
-        slices, elements = values.shape[1], out.size
-        form = "columns" if columns >= WARP else "warps" if slices >= SHARED_SLICES * positions else "elements"
-        block, grid = (THREADS, 1, 1), ceil_div(elements * (WARP if form == "warps" else 1), THREADS)
-        if form == "columns":
-            across = WARP * min(power_of_two(ceil_div(columns, WARP)), THREADS // WARP)
-            block, grid = (across, THREADS // across, 1), ceil_div(batch * positions, THREADS // across)
-        dtypes = self.step.kernel.operand_dtypes()
-        shared = (0,) * (keys.ndim == 1)  # by all batches
-        strides = *out.strides, *values.strides, *shared, *keys.strides, *shared, *order.strides
-        operands = [OperandAddress(k) for k in range(4)]
-        kernel = make_scatter(self.op.operator, dtypes[0], dtypes[2], form)
-        return GpuLaunch(kernel, (grid, 1, 1), block, (*operands, batch, positions, slices, columns, *strides))
+    def first(self) -> Step:
+        """The step that runs before: a fill, or a copy."""
+        if self.olds:
+            return Step.of_layouts(copy_kernel(self.dtype), self.out.shape, (), [self.out], self.olds)
+        identity = constant(self.op.operator.identity_for(self.dtype), self.dtype)
+        return Step.of_layouts(Kernel((identity,), ()), self.out.shape, (), [self.out], [])
+
+    @cached_property
+    def plan(self) -> GpuPlan:
+        """The launches that combine slices, and their workspace."""
+        batch, positions, columns = self.out.shape
+        slices = self.values.shape[1]
+        if not slices:
+            return GpuPlan()
+        length = min(max(power_of_two(isqrt(ceil_div(slices, positions))), MIN_CHUNK), MAX_CHUNK)
+        chunks = ceil_div(slices, length)
+        is_update, each = bool(self.olds), min(power_of_two(columns), MAX_COLUMNS)
+        across = min(power_of_two(ceil_div(columns, each)), THREADS)
+        block, grid = (across, THREADS // across, 1), (ceil_div(batch * chunks, THREADS // across), 1, 1)
+        operands = [OperandAddress(k) for k in (0, *range(1 + is_update, 4 + is_update))]
+        work = OperandAddress(WORKSPACE if chunks > 1 else 0)
+        shared = (0,) * (self.keys.ndim == 1)  # by all batches
+        strides = *self.out.strides, *self.values.strides, *shared, *self.keys.strides, *shared, *self.order.strides
+        arguments: tuple[OperandAddress | int, ...] = (
+            *operands,
+            work,
+            chunks,
+            length,
+            batch,
+            positions,
+            slices,
+            columns,
+            *strides,
+        )
+        kernels = [make_scatter(self.op.operator, self.dtype, self.key, is_update, c) for c in (each, 0)[: 1 + (chunks > 1)]]
+        workspace = 2 * batch * chunks * columns * self.dtype.itemsize * (chunks > 1)
+        return GpuPlan(tuple(GpuLaunch(kernel, grid, block, arguments) for kernel in kernels), workspace)
 
     @property
     def source(self) -> str:
-        """The text of the kernel."""
-        return "" if 0 in self.step.shape else self.launch.kernel.text
+        """The text of each kernel."""
+        return "" if 0 in self.step.shape else "\n".join(x.kernel.text for x in self.plan.launches)
 
     def cost(self) -> Cost:
-        """Return 1 launch."""
-        return Cost(0 if 0 in self.step.shape else 1)
+        """Return the number of launches, and the bytes of workspace."""
+        if 0 in self.step.shape:
+            return Cost(0)
+        return Cost(len(self.plan.launches) + (not self.is_in_place), self.plan.workspace)
 
     def load(self) -> Launcher:
         """Return a launcher."""
         if 0 in self.step.shape:
             return do_nothing
-        layouts = [x for group in self.step.layouts() for x in group]
-        return SortedScatterLauncher(self.device, layouts, self.step.kernel.operand_dtypes(), self.launch)
+        operands = range(4 + len(self.olds))
+        parts = list[tuple[CudaLauncher, range]]()
+        if not self.is_in_place:
+            parts.append((CudaKernelLauncher(self.device, self.first), operands[: 1 + len(self.olds)]))
+        if self.plan.launches:
+            parts.append((SortedScatterLauncher(self.device, self), operands))
+        return LaunchSequence(self.device, parts)
 
 
 class SortedScatterLauncher(PlannedLauncher):
-    """A launcher of a scatter by a sorted index."""
+    """A launcher of the kernels that combine slices."""
 
-    def __init__(self, device: "CudaDevice", layouts: Sequence[Layout], dtypes: Sequence[DType], launch: GpuLaunch) -> None:
-        self.single = launch
-        super().__init__(device, layouts, [*dtypes, dtypes[0]], [range(len(layouts))])
+    def __init__(self, device: "CudaDevice", executable: CudaSortedScatter) -> None:
+        self.launches = executable.plan
+        step = executable.step
+        layouts = [x for group in step.layouts() for x in group]
+        super().__init__(device, layouts, [*step.kernel.operand_dtypes(), executable.dtype], [range(len(layouts))])
 
     def plan(self, aligned: AlignmentFlags) -> GpuPlan:
-        """Return the launch."""
-        return GpuPlan((self.single,))
+        """Return the launches."""
+        return self.launches

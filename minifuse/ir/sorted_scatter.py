@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.dtypes import float32, float64, int32, int64
 from ..core.operators import Operator, add, lt, maximum, minimum, mul, where
-from .array_functions import ShapeDtype
+from .array_functions import Full, ShapeDtype
 from .composite_op import CompositeOp
 from .indexing import is_full
 from .sort import INDICES, VALUES, Sort
@@ -61,12 +61,40 @@ class SortedUpdate(CompositeOp):
         return ((x.shape, x.dtype),)
 
 
+class IntegerScatter(CompositeOp):
+    """Add integers values[:, k, :] for all k with index[k] == v, for each v below `size`, in any order: sums are exact."""
+
+    __slots__ = ("size",)
+    names, output_layout_like = ("scatter_integers",), (None,)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @property
+    def parameters(self) -> tuple[int]:
+        """The size."""
+        return (self.size,)
+
+    def infer(self, values: Any, index: Any) -> tuple[ShapeDtype, ...]:
+        """Return the shape of the values, with the size in place of the number of slices."""
+        return (((values.shape[0], self.size, values.shape[2]), values.dtype),)
+
+
 def scatter_by_sort(operator: Operator, values: Any, dim: int, size: int, index: Any) -> Any:
-    """Return a scatter along a dim as a sort of its index and a reduction of adjacent slices."""
+    """Return a scatter along a dim: by a sort of its index and a reduction of adjacent slices; of integers, by atomics."""
     before, after = values.shape[:dim], values.shape[dim + index.ndim :]
-    rows = values.reshape(prod(before), index.size, prod(after))
-    (y,) = SortedScatter(operator, size)(rows, *sorted_keys(index.reshape(index.size), size))
+    rows = shape_rows(values, prod(before), index.size, prod(after))
+    index = index.reshape(index.size)
+    if operator is add and values.dtype.is_integer:
+        (y,) = IntegerScatter(size)(rows, index)
+    else:
+        (y,) = SortedScatter(operator, size)(rows, *sorted_keys(index, size))
     return y.reshape(*before, size, *after)
+
+
+def shape_rows(values: Any, *shape: int) -> Any:
+    """Reshape values; a constant is a view of one number, so that it is stored once."""
+    return values.apply(Full((), values.dtype), *values.inputs).expand(*shape) if is_full(values) else values.reshape(*shape)
 
 
 def update_by_sort(operator: Operator, x: Any, values: Any, index: Any) -> Any:

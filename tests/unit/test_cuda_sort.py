@@ -124,6 +124,21 @@ def test_a_scatter_by_sort_combines_slices_in_order(monkeypatch, operator, befor
     np.testing.assert_array_equal(run(*[start] * is_update, *operands).numpy(), expected)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(("before", "size", "after"), [((), 9, ()), ((), 5000, ()), ((2,), 9, (3,))])
+def test_integers_are_added_by_atomics(monkeypatch, before, size, after, dtype):
+    monkeypatch.setattr(rules, "MIN_COMPARISONS", 0)
+    rng = np.random.default_rng(3)
+    x, index = rng.integers(-9, 9, (*before, 600, *after)).astype(dtype), rng.integers(-1, size + 1, 600)
+    expected = np.zeros((*before, size, *after), dtype)
+    is_kept = (index >= 0) & (index < size)
+    np.add.at(np.moveaxis(expected, len(before), 0), index[is_kept], np.moveaxis(x, len(before), 0)[is_kept])
+    y = Scatter(add, len(before), size)(mf.tensor(x, backend="cuda"), mf.tensor(index, backend="cuda"))
+    np.testing.assert_array_equal(y.numpy(), expected)
+    counts = mf.bincount(mf.tensor(np.abs(index), backend="cuda"), minlength=size)
+    np.testing.assert_array_equal(counts.numpy(), np.bincount(np.abs(index), minlength=size))
+
+
 def test_an_update_by_sort_in_place_does_not_copy_the_array(monkeypatch):
     monkeypatch.setattr(rules, "MIN_COMPARISONS", 0)
     x, index, values = mf.ones(9, 4, backend="cuda"), mf.tensor([5, 5, 2, 5], backend="cuda"), mf.ones(4, 4, backend="cuda")

@@ -35,7 +35,7 @@ from ...ir.kernel_tracing import trace
 from ...ir.scan import Scan
 from ...ir.selection import Selection
 from ...ir.sort import Sort
-from ...ir.sorted_scatter import SortedScatter, SortedUpdate
+from ...ir.sorted_scatter import IntegerScatter, SortedScatter, SortedUpdate
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -58,6 +58,7 @@ from .device import driver
 from .device.simulated_device import SimulatedDevice
 from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
 from .index_update import CudaIndexUpdate
+from .integer_scatter import CudaIntegerScatter
 from .launcher import reduce_without_identity
 from .scan.launches import CudaScan
 from .sort.launches import CudaSort
@@ -116,6 +117,8 @@ class CudaBackend(Backend):
                 return CudaSort(self.device, step, op)
             case CompositeKernel(op=Selection() as op):
                 return CudaSelection(self.device, step, op)
+            case CompositeKernel(op=IntegerScatter() as op):
+                return CudaIntegerScatter(self.device, step, op)
             case CompositeKernel(op=SortedScatter() | SortedUpdate() as op):
                 return CudaSortedScatter(self.device, step, op)
         return super().compile(step)

@@ -129,7 +129,7 @@ def scattered(x: Any, index: Any, values: Any, dim: int, reduce: str | None, inc
     values = values[tuple(slice(n) for n in index.shape)] if getattr(values, "shape", ()) else values
     if reduce is None or (include_self and reduce != "mean"):
         return scatter_along(x, index, values, dim, None if reduce is None else OPERATORS[reduce])
-    values, index = broadcast_value(values, index.shape, x), flat_along(x, index, dim)
+    values, index = broadcast_value(values, index.shape, x), flat_along(x.shape, index, dim)
     flat, index, values = (z.reshape(z.size) for z in (x, index, values))
     return reduce_at(flat, index, values, 0, reduce, include_self).reshape(*x.shape)
 

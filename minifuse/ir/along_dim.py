@@ -83,8 +83,7 @@ class UpdateAlong(CompositeOp):
         """Store slices, or compare each position with the only index of its row; else store in the flattened array."""
         y = self.in_rows(x, index, values, 1)
         if y is None:
-            flat = flat_along(x, index, self.dim).reshape(index.size)
-            y = scatter(x.reshape(x.size), 0, flat, values.reshape(index.size), self.operator).reshape(*x.shape)
+            y = update_flat(x, index, values, self.dim, self.operator)
         return (y,)
 
     def sorted_body(self, x: "Array", index: "Array", values: "Array") -> tuple[Any, ...]:
@@ -123,6 +122,17 @@ class UpdateAlong(CompositeOp):
             return None
         n = x.shape[self.dim]
         return g, None, where((i >= -n) & lt(i, n), GatherAlong(self.dim)(g, i)[0], 0)
+
+
+def update_flat(x: Any, index: Any, values: Any, dim: int, operator: Operator | None) -> Any:
+    """Update the flattened array; if the index repeats along the last dims, slices of these are its elements."""
+    end, short = x.ndim, without_repeats(index)
+    while covers(x, index, dim) and end - 1 > dim and short.shape[end - 1] == 1:
+        end -= 1
+    columns = (prod(x.shape[end:]),) * (end < x.ndim)
+    flat = flat_along(x.shape[:end], short.reshape(*short.shape[:end]).expand(*index.shape[:end]) if columns else index, dim)
+    rows = x.reshape(prod(x.shape[:end]), *columns)
+    return scatter(rows, 0, flat.reshape(flat.size), values.reshape(flat.size, *columns), operator).reshape(*x.shape)
 
 
 def update_in_rows(x: Any, index: Any, values: Any, dim: int, operator: Operator) -> Any:
@@ -168,7 +178,7 @@ def without_ones(x: Any, shape: Shape) -> Any:
 def gather_along(x: Any, index: Any, dim: int) -> Any:
     """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim."""
     if not x.size:  # there is nothing to read
-        return Gather(0)(x.reshape(0), flat_along(x, index, dim))
+        return Gather(0)(x.reshape(0), flat_along(x.shape, index, dim))
     return GatherAlong(dim)(x, index)[0]
 
 
@@ -183,11 +193,11 @@ def scatter_along(x: Any, index: Any, values: Any, dim: int, operator: Operator 
     return UpdateAlong(operator, dim)(x, index, values)[0] if index.size else x
 
 
-def flat_along(x: Any, index: Any, dim: int) -> Any:
-    """Return the row-major position of each selected element; -1 for an index that is out of range."""
-    n, i = x.shape[dim], from_start(index, x.shape[dim])
-    flat = i * prod(x.shape[dim + 1 :])
-    for d in range(x.ndim):
+def flat_along(shape: Shape, index: Any, dim: int) -> Any:
+    """Return the row-major position of each selected element of an array; -1 for an index that is out of range."""
+    n, i = shape[dim], from_start(index, shape[dim])
+    flat = i * prod(shape[dim + 1 :])
+    for d in range(len(shape)):
         if d != dim:
-            flat = flat + positions_along(i, d) * prod(x.shape[d + 1 :])
+            flat = flat + positions_along(i, d) * prod(shape[d + 1 :])
     return where((i >= 0) & lt(i, n), flat, -1)

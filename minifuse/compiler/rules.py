@@ -221,8 +221,12 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
 
 def sorts_scatter(target: Backend, operator: Operator, values: Node, size: int, index: Node) -> bool:
     """Return whether a scatter has too many comparisons, so that a target that sorts by itself should sort the index."""
-    is_sortable = operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
-    return is_sortable and target.sorts_scatters and index.size * size >= MIN_COMPARISONS
+    return is_sortable(target, operator, values) and index.size * size >= MIN_COMPARISONS
+
+
+def is_sortable(target: Backend, operator: Operator, values: Node) -> bool:
+    """Return whether a target has kernels for a scatter of these values by a sorted index."""
+    return target.sorts_scatters and operator in SORTED_OPERATORS and values.dtype in SORTED_DTYPES
 
 
 def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:
@@ -252,7 +256,7 @@ def reduce_by_index(operator: Operator, values: Node, dim: int, size: int, index
 def update_rows(target: Backend, operator: Operator, x: Node, index: Node, values: Node) -> Node:
     """Return an update within each batch: by a sort, or as a reduction of the values with an index for each position."""
     batch, size, columns = x.shape
-    if sorts_scatter(target, operator, values, size, index):
+    if sorts_scatter(target, operator, values, size, index) or (index.ndim > 1 and is_sortable(target, operator, values)):
         updated: Node = update_by_sort(operator, x, values, index)
         return updated
     if index.ndim == 1:

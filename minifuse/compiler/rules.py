@@ -18,7 +18,7 @@ from ..ir.gather import BatchedUpdate, Gather, GatherND, Scatter, ScatterReduce,
 from ..ir.graph import Literal, Node, literal
 from ..ir.indexing import combine
 from ..ir.sorted_scatter import DTYPES as SORTED_DTYPES
-from ..ir.sorted_scatter import MIN_COMPARISONS, scatter_by_sort, update_by_sort
+from ..ir.sorted_scatter import MIN_COMPARISONS, MIN_SELECTIONS, scatter_by_sort, update_by_sort
 from ..ir.sorted_scatter import OPERATORS as SORTED_OPERATORS
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
@@ -221,7 +221,8 @@ def lower_gather(graph: Graph, target: Backend) -> Graph:
 
 def sorts_scatter(target: Backend, operator: Operator, values: Node, size: int, index: Node) -> bool:
     """Return whether a scatter has too many comparisons, so that a target that sorts by itself should sort the index."""
-    return is_sortable(target, operator, values) and index.size * size >= MIN_COMPARISONS
+    is_slow = index.size * size >= MIN_COMPARISONS or values.size * size >= MIN_SELECTIONS
+    return is_slow and is_sortable(target, operator, values)
 
 
 def is_sortable(target: Backend, operator: Operator, values: Node) -> bool:

@@ -14,7 +14,8 @@ from .composite_op import CompositeOp
 from .indexing import is_full
 from .sort import INDICES, VALUES, Sort
 
-MIN_COMPARISONS = 1 << 24  # below, they are faster than a sort
+MIN_COMPARISONS = 1 << 25  # of an index with a position: below, they are faster than a sort
+MIN_SELECTIONS = 1 << 31  # of an element of the values or zero: the comparisons times the elements of a slice
 OPERATORS, DTYPES = (add, mul, maximum, minimum), (float32, float64, int32, int64)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 THREADS = 256
 MAX_COLUMNS = 4  # of a thread
+LOADED_SLICES = 4  # of a chunk that are loaded at once
 MIN_CHUNK, MAX_CHUNK = 8, 256  # slices
 SIZES = ("chunks", "length", "batch", "positions", "slices", "columns")
 STRIDES = ("out_b", "out_v", "out_d", "values_b", "values_k", "values_d", "keys_b", "keys_step", "order_b", "order_step")
@@ -61,6 +62,7 @@ class ScatterSource(CudaPrinter):
     def __init__(self, operator: Operator, dtype: DType, key: DType, is_update: bool, columns: int) -> None:
         self.operator, self.dtype, self.key = monoid_of(operator).states[0], dtype, key
         self.is_update, self.columns = is_update, range(columns)
+        self.identity = f"{dtype.short}({literal(self.operator.identity_for(dtype), dtype)})"
         super().__init__(combination_kernel(operator, [dtype]), CudaDialect.wrapping)
 
     def word(self, name: str, dtype: DType) -> str:
@@ -95,37 +97,45 @@ class ScatterSource(CudaPrinter):
         return "\n".join([SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
 
     def emit_chunk(self) -> None:
-        """Emit the combination of the slices of each run in a chunk."""
-        identity = f"{self.dtype.short}({literal(self.operator.identity_for(self.dtype), self.dtype)})"
-        is_column = [f"if d{u} < columns:" if u else "" for u in self.columns]
-        with self.block(f"for d0 in range(cuda.threadIdx.x, columns, {len(self.columns)} * cuda.blockDim.x):"):
-            for u in self.columns:
+        """Emit the combination of the slices of each run in a chunk, of which several are loaded at once."""
+        columns = self.columns
+        with self.block(f"for d0 in range(cuda.threadIdx.x, columns, {len(columns)} * cuda.blockDim.x):"):
+            for u in columns:
                 self.line(f"d{u} = d{u - 1} + cuda.blockDim.x" if u else "k = first")
-                self.line(f"total{u}, at{u} = {identity}, b * values_b + d{u} * values_d")
-            self.line("v = keys[keys_at + k * keys_step]")
+                self.line(f"total{u}, at{u} = {self.identity}, b * values_b + min(d{u}, columns - 1) * values_d")
+            self.line("v = i64(keys[keys_at + k * keys_step])")
             self.line("starts_before = first > 0 and keys[keys_at + (first - 1) * keys_step] == v")
             with self.block("while k < end and v < positions:  # slices that are dropped come last"):
-                self.line("row = order[order_at + k * order_step] * values_k")
-                for u in self.columns:
-                    with self.block(*filter(None, [is_column[u]])):
-                        self.line(f"total{u} = combine(total{u}, values[at{u} + row])")
-                self.line("k += 1")
-                self.line("after = i64(keys[keys_at + k * keys_step]) if k < slices else i64(-1)")
-                with self.block("if after != v or k == end:"):
-                    with self.block("if starts_before or after == v:"):
-                        self.line("part = (2 * chunk + (0 if starts_before else 1)) * columns")
-                        for u in self.columns:
-                            with self.block(*filter(None, [is_column[u]])):
-                                self.line(f"work[part + d{u}] = total{u}")
-                    with self.block("else:"):
-                        for u in self.columns:
-                            with self.block(*filter(None, [is_column[u]])):
-                                self.store(f"d{u}", f"total{u}")
-                    self.line("starts_before = False")
-                    self.line(
-                        ", ".join(f"total{u}" for u in self.columns) + " = " + ", ".join([identity] * len(self.columns))
-                    )
-                    self.line("v = after")
+                for j in range(LOADED_SLICES):
+                    self.line(f"row{j} = order[order_at + min(k + {j}, end - 1) * order_step] * values_k")
+                    self.line(f"next{j} = i64(keys[keys_at + min(k + {j + 1}, slices - 1) * keys_step])")
+                for j in range(LOADED_SLICES):
+                    for u in columns:
+                        self.line(f"x{j}_{u} = values[at{u} + row{j}]")
+                for j in range(LOADED_SLICES):
+                    with self.block("if k < end and v < positions:"):
+                        self.combine_slice(j)
+
+    def combine_slice(self, j: int) -> None:
+        """Emit the combination of one of the slices that are loaded, and the end of a run after it."""
+        columns = self.columns
+        for u in columns:
+            self.line(f"total{u} = combine(total{u}, x{j}_{u})")
+        self.line("k += 1")
+        self.line(f"after = next{j} if k < slices else i64(-1)")
+        with self.block("if after != v or k == end:"):
+            with self.block("if starts_before or after == v:"):
+                self.line("part = (2 * chunk + (0 if starts_before else 1)) * columns")
+                for u in columns:
+                    with self.block(*[f"if d{u} < columns:"] * (u > 0)):
+                        self.line(f"work[part + d{u}] = total{u}")
+            with self.block("else:"):
+                for u in columns:
+                    with self.block(*[f"if d{u} < columns:"] * (u > 0)):
+                        self.store(f"d{u}", f"total{u}")
+            self.line("starts_before = False")
+            self.line(", ".join(f"total{u}" for u in columns) + " = " + ", ".join([self.identity] * len(columns)))
+            self.line("v = after")
 
     def emit_crossing(self) -> None:
         """Emit the combination of the parts of a run that starts in a chunk, and ends in another one."""

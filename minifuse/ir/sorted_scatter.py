@@ -4,14 +4,18 @@ A scatter as a reduction compares all N indices with each of V positions. If tho
 indices, and combines adjacent slices with an equal index. Slices keep their order, so results are deterministic.
 """
 
+from collections.abc import Hashable
 from math import prod
 from typing import Any
 
 from ..core.dtypes import float32, float64, int32, int64
+from ..core.indexing import Shape
 from ..core.operators import Operator, add, lt, maximum, minimum, mul, where
 from .array_functions import Full, ShapeDtype
 from .composite_op import CompositeOp
 from .indexing import is_full
+from .inline_slices import inline_slices
+from .kernel_ir import Expression
 from .sort import INDICES, VALUES, Sort
 
 MIN_COMPARISONS = 1 << 25  # of an index with a position: below, they are faster than a sort
@@ -20,46 +24,35 @@ OPERATORS, DTYPES = (add, mul, maximum, minimum), (float32, float64, int32, int6
 
 
 class SortedScatter(CompositeOp):
-    """Combine slices values[:, order[k], :] for all k with keys[k] == v, for each v below `size`. The keys are sorted.
+    """Combine slices value(:, order[k], :) for all k with keys[k] == v, for each v below the middle one of three sizes.
 
-    The keys and the order are 1-D, or have rows: one for each slice of the values along the first dim.
+    The keys are sorted. They and the order, the last two inputs, are 1-D, or have a row for each batch. The slices are an
+    expression of the other inputs (`ir.inline_slices`).
     """
 
-    __slots__ = ("operator", "size")
-    names, output_layout_like = ("scatter_sorted",), (None,)
+    __slots__ = ("count", "operator", "shape", "value")
+    names: tuple[str, ...] = ("scatter_sorted",)
+    output_layout_like: tuple[int | None, ...] = (None,)
 
-    def __init__(self, operator: Operator, size: int) -> None:
-        self.operator, self.size = operator, size
+    def __init__(self, operator: Operator, shape: Shape, count: int, value: Expression) -> None:
+        self.operator, self.shape, self.count, self.value = operator, shape, count, value
 
     @property
-    def parameters(self) -> tuple[Operator, int]:
-        """The operator and the size."""
-        return self.operator, self.size
+    def parameters(self) -> tuple[Hashable, ...]:
+        """All attributes."""
+        return self.operator, self.shape, self.count, self.value
 
     def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
-        """Return the shape of the values, with the size in place of the number of slices."""
-        values, _, _ = inputs
-        return (((values.shape[0], self.size, values.shape[2]), values.dtype),)
+        """Return the shape and dtype of the result."""
+        return ((self.shape, self.value.dtype),)
 
 
-class SortedUpdate(CompositeOp):
-    """Combine slices values[:, order[k], :] with x[:, keys[k], :], for all keys below its size. The keys are sorted."""
+class SortedUpdate(SortedScatter):
+    """Combine the slices with those of an array, which is the first input, and may be changed in place."""
 
-    __slots__ = ("operator",)
+    __slots__ = ()
     names, output_layout_like = ("update_sorted",), (0,)
     overwritten_input = 0
-
-    def __init__(self, operator: Operator) -> None:
-        self.operator = operator
-
-    @property
-    def parameters(self) -> tuple[Operator]:
-        """The operator."""
-        return (self.operator,)
-
-    def infer(self, x: Any, *others: Any) -> tuple[ShapeDtype, ...]:
-        """Return the shape of the first input."""
-        return ((x.shape, x.dtype),)
 
 
 class IntegerScatter(CompositeOp):
@@ -84,18 +77,13 @@ class IntegerScatter(CompositeOp):
 def scatter_by_sort(operator: Operator, values: Any, dim: int, size: int, index: Any) -> Any:
     """Return a scatter along a dim: by a sort of its index and a reduction of adjacent slices; of integers, by atomics."""
     before, after = values.shape[:dim], values.shape[dim + index.ndim :]
-    rows = shape_rows(values, prod(before), index.size, prod(after))
-    index = index.reshape(index.size)
+    shape, index = (prod(before), index.size, prod(after)), index.reshape(index.size)
     if operator is add and values.dtype.is_integer:
-        (y,) = IntegerScatter(size)(rows, index)
+        number = values.apply(Full((), values.dtype), *values.inputs).expand(*shape) if is_full(values) else None
+        (y,) = IntegerScatter(size)(values.reshape(*shape) if number is None else number, index)
     else:
-        (y,) = SortedScatter(operator, size)(rows, *sorted_keys(index, size))
+        y = combine_sorted(operator, None, values.reshape(*shape), size, index)
     return y.reshape(*before, size, *after)
-
-
-def shape_rows(values: Any, *shape: int) -> Any:
-    """Reshape values; a constant is a view of one number, so that it is stored once."""
-    return values.apply(Full((), values.dtype), *values.inputs).expand(*shape) if is_full(values) else values.reshape(*shape)
 
 
 def update_by_sort(operator: Operator, x: Any, values: Any, index: Any) -> Any:
@@ -103,11 +91,16 @@ def update_by_sort(operator: Operator, x: Any, values: Any, index: Any) -> Any:
 
     The index has the shape (count,), or (batch, count).
     """
-    keys, order = sorted_keys(index, x.shape[1])
-    if is_full(x, operator.identity_for(x.dtype)):
-        (y,) = SortedScatter(operator, x.shape[1])(values, keys, order)
-    else:
-        (y,) = SortedUpdate(operator)(x, values, keys, order)
+    return combine_sorted(operator, None if is_full(x, operator.identity_for(x.dtype)) else x, values, x.shape[1], index)
+
+
+def combine_sorted(operator: Operator, x: Any, values: Any, size: int, index: Any) -> Any:
+    """Combine values (batch, count, columns) with the same index, and with x if there is one."""
+    batch, count, columns = values.shape
+    value, leaves = inline_slices(values)
+    kind = SortedScatter if x is None else SortedUpdate
+    operands = *[x] * (x is not None), *leaves, *sorted_keys(index, size)
+    (y,) = kind(operator, (batch, size, columns), count, value)(*operands)
     return y
 
 

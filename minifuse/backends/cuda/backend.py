@@ -35,7 +35,7 @@ from ...ir.kernel_tracing import trace
 from ...ir.scan import Scan
 from ...ir.selection import Selection
 from ...ir.sort import Sort
-from ...ir.sorted_scatter import IntegerScatter, SortedScatter, SortedUpdate
+from ...ir.sorted_scatter import IntegerScatter, SortedScatter
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -119,7 +119,7 @@ class CudaBackend(Backend):
                 return CudaSelection(self.device, step, op)
             case CompositeKernel(op=IntegerScatter() as op):
                 return CudaIntegerScatter(self.device, step, op)
-            case CompositeKernel(op=SortedScatter() | SortedUpdate() as op):
+            case CompositeKernel(op=SortedScatter() as op):
                 return CudaSortedScatter(self.device, step, op)
         return super().compile(step)
 

@@ -5,15 +5,16 @@ the other. A run within a chunk is stored at once. Of a run that crosses chunks,
 and a second kernel combines the parts. So no index makes a thread wait for more than a chunk, however often it repeats.
 """
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import isqrt
 from typing import TYPE_CHECKING
 
 from ....core.dtypes import DType
-from ....core.layout import Layout
 from ....core.operators import Operator
 from ....core.rounding import ceil_div, power_of_two
-from ....ir.kernel_ir import Kernel, constant, copy_kernel
+from ....ir.inline_slices import AXES
+from ....ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, constant, copy_kernel
 from ....ir.monoid import monoid_of
 from ....ir.sorted_scatter import SortedScatter, SortedUpdate
 from ....ir.steps import Step
@@ -31,12 +32,13 @@ from ..tile_shapes import GpuKernel
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
+Leaf = tuple[DType, tuple[int, ...]]
 THREADS = 256
 MAX_COLUMNS = 4  # of a thread
 LOADED_SLICES = 4  # of a chunk that are loaded at once
 MIN_CHUNK, MAX_CHUNK = 8, 256  # slices
 SIZES = ("chunks", "length", "batch", "positions", "slices", "columns")
-STRIDES = ("out_b", "out_v", "out_d", "values_b", "values_k", "values_d", "keys_b", "keys_step", "order_b", "order_step")
+STRIDES = ("out_b", "out_v", "out_d", "keys_b", "keys_step", "order_b", "order_step")
 SEARCH = """@device
 def search(keys, start, step, low, high, key):
     while low < high:
@@ -57,10 +59,15 @@ class ScatterSource(CudaPrinter):
         Whether a result is combined with the element of the output, not stored there.
     columns : int
         The columns of a thread.
+    leaves : sequence of (DType, stride kinds)
+        The inputs that slices are computed from. A stride is 0 or not.
     """
 
-    def __init__(self, operator: Operator, dtype: DType, key: DType, is_update: bool, columns: int) -> None:
-        self.operator, self.dtype, self.key = monoid_of(operator).states[0], dtype, key
+    def __init__(
+        self, operator: Operator, value: Expression, leaves: Sequence[Leaf], key: DType, is_update: bool, columns: int
+    ) -> None:
+        self.operator, self.value, self.leaves, self.key = monoid_of(operator).states[0], value, leaves, key
+        self.dtype = dtype = value.dtype
         self.is_update, self.columns = is_update, range(columns)
         self.identity = f"{dtype.short}({literal(self.operator.identity_for(dtype), dtype)})"
         super().__init__(combination_kernel(operator, [dtype]), CudaDialect.wrapping)
@@ -72,14 +79,18 @@ class ScatterSource(CudaPrinter):
     def parameters(self) -> list[tuple[str, str]]:
         """Return the names and types of the arguments."""
         storage = f"*{storage_of(self.dtype)}"
-        pointers = [
-            ("out", storage),
-            ("values", storage),
-            ("keys", f"*{self.key.short}"),
-            ("order", "*i64"),
-            ("work", storage),
-        ]
-        return [*pointers, *[(name, "i64") for name in (*SIZES, *STRIDES)]]
+        leaves = [(f"leaf{k}", f"*{storage_of(dtype)}") for k, (dtype, _) in enumerate(self.leaves)]
+        pointers = [("out", storage), *leaves, ("keys", f"*{self.key.short}"), ("order", "*i64"), ("work", storage)]
+        strides = [f"leaf{k}_{a}" for k, (_, kinds) in enumerate(self.leaves) for a in range(len(kinds))]
+        return [*pointers, *[(name, "i64") for name in (*SIZES, *STRIDES, *strides)]]
+
+    def leaf_text(self, e: Expression) -> str:
+        """Return the text of an element of a leaf: at this slice and column, or at computed indices."""
+        assert isinstance(e, Load | IndexedLoad)
+        kinds = self.leaves[e.index][1]
+        indices = e.inputs if isinstance(e, IndexedLoad) else AXES
+        terms = [f"{self.text(x)} * leaf{e.index}_{a}" for a, (x, s) in enumerate(zip(indices, kinds, strict=True)) if s]
+        return CudaDialect().load(f"leaf{e.index}[{' + '.join(terms) or 0}]", e.dtype)
 
     def emit(self) -> str:
         """Return the text."""
@@ -102,16 +113,18 @@ class ScatterSource(CudaPrinter):
         with self.block(f"for d0 in range(cuda.threadIdx.x, columns, {len(columns)} * cuda.blockDim.x):"):
             for u in columns:
                 self.line(f"d{u} = d{u - 1} + cuda.blockDim.x" if u else "k = first")
-                self.line(f"total{u}, at{u} = {self.identity}, b * values_b + min(d{u}, columns - 1) * values_d")
+                self.line(f"total{u}, column{u} = {self.identity}, min(d{u}, columns - 1)")
             self.line("v = i64(keys[keys_at + k * keys_step])")
             self.line("starts_before = first > 0 and keys[keys_at + (first - 1) * keys_step] == v")
             with self.block("while k < end and v < positions:  # slices that are dropped come last"):
                 for j in range(LOADED_SLICES):
-                    self.line(f"row{j} = order[order_at + min(k + {j}, end - 1) * order_step] * values_k")
+                    self.line(f"slice{j} = order[order_at + min(k + {j}, end - 1) * order_step]")
                     self.line(f"next{j} = i64(keys[keys_at + min(k + {j + 1}, slices - 1) * keys_step])")
                 for j in range(LOADED_SLICES):
                     for u in columns:
-                        self.line(f"x{j}_{u} = values[at{u} + row{j}]")
+                        self.names = dict(zip(AXES, ("b", f"slice{j}", f"column{u}"), strict=True))
+                        self.define([self.value])
+                        self.line(f"x{j}_{u} = {self.bare(self.value)}")
                 for j in range(LOADED_SLICES):
                     with self.block("if k < end and v < positions:"):
                         self.combine_slice(j)
@@ -157,9 +170,11 @@ class ScatterSource(CudaPrinter):
 
 
 @lru_cache(1024)
-def make_scatter(operator: Operator, dtype: DType, key: DType, is_update: bool, columns: int) -> GpuKernel:
+def make_scatter(
+    operator: Operator, value: Expression, leaves: Sequence[Leaf], key: DType, is_update: bool, columns: int
+) -> GpuKernel:
     """Return a kernel."""
-    source = ScatterSource(operator, dtype, key, is_update, columns)
+    source = ScatterSource(operator, value, leaves, key, is_update, columns)
     text = source.emit()
     signature = tuple(kind for _, kind in source.parameters())
     return GpuKernel("sorted_scatter", (columns,), kernel_from_text(text), signature, THREADS, text=text)
@@ -168,13 +183,15 @@ def make_scatter(operator: Operator, dtype: DType, key: DType, is_update: bool, 
 class CudaSortedScatter(Executable):
     """A scatter by a sorted index, after its identity is stored everywhere; or an update, of a copy unless in place."""
 
-    def __init__(self, device: "CudaDevice", step: Step, op: SortedScatter | SortedUpdate) -> None:
+    def __init__(self, device: "CudaDevice", step: Step, op: SortedScatter) -> None:
         super().__init__(step)
-        self.device, self.op = device, op
-        (self.out,), (*olds, self.values, self.keys, self.order) = step.layouts()
-        self.olds: list[Layout] = olds
-        (self.dtype, *_, self.key, _) = step.kernel.operand_dtypes()
-        self.is_in_place = bool(olds) and step.outputs[0] == step.inputs[0]
+        self.device, self.op, self.is_update = device, op, isinstance(op, SortedUpdate)
+        (self.out,), (*inputs, self.keys, self.order) = step.layouts()
+        (self.dtype, *dtypes, self.key, _) = step.kernel.operand_dtypes()
+        self.olds, self.leaf_layouts = inputs[: self.is_update], inputs[self.is_update :]
+        kinds = [tuple(int(s != 0) for s in x.strides) for x in self.leaf_layouts]
+        self.leaves = tuple(zip(dtypes[self.is_update :], kinds, strict=True))
+        self.is_in_place = self.is_update and step.outputs[0] == step.inputs[0]
 
     @cached_property
     def first(self) -> Step:
@@ -188,30 +205,23 @@ class CudaSortedScatter(Executable):
     def plan(self) -> GpuPlan:
         """The launches that combine slices, and their workspace."""
         batch, positions, columns = self.out.shape
-        slices = self.values.shape[1]
+        slices = self.op.count
         if not slices:
             return GpuPlan()
         length = min(max(power_of_two(isqrt(ceil_div(slices, positions))), MIN_CHUNK), MAX_CHUNK)
         chunks = ceil_div(slices, length)
-        is_update, each = bool(self.olds), min(power_of_two(columns), MAX_COLUMNS)
+        each = min(power_of_two(columns), MAX_COLUMNS)
         across = min(power_of_two(ceil_div(columns, each)), THREADS)
         block, grid = (across, THREADS // across, 1), (ceil_div(batch * chunks, THREADS // across), 1, 1)
-        operands = [OperandAddress(k) for k in (0, *range(1 + is_update, 4 + is_update))]
+        operands = [OperandAddress(k) for k in (0, *range(1 + self.is_update, len(self.leaves) + 3 + self.is_update))]
         work = OperandAddress(WORKSPACE if chunks > 1 else 0)
         shared = (0,) * (self.keys.ndim == 1)  # by all batches
-        strides = *self.out.strides, *self.values.strides, *shared, *self.keys.strides, *shared, *self.order.strides
-        arguments: tuple[OperandAddress | int, ...] = (
-            *operands,
-            work,
-            chunks,
-            length,
-            batch,
-            positions,
-            slices,
-            columns,
-            *strides,
-        )
-        kernels = [make_scatter(self.op.operator, self.dtype, self.key, is_update, c) for c in (each, 0)[: 1 + (chunks > 1)]]
+        strides = [*self.out.strides, *shared, *self.keys.strides, *shared, *self.order.strides]
+        strides += [s for layout in self.leaf_layouts for s in layout.strides]
+        numbers = chunks, length, batch, positions, slices, columns
+        arguments: tuple[OperandAddress | int, ...] = (*operands, work, *numbers, *strides)
+        variant = self.op.operator, self.op.value, self.leaves, self.key, self.is_update
+        kernels = [make_scatter(*variant, c) for c in (each, 0)[: 1 + (chunks > 1)]]
         workspace = 2 * batch * chunks * columns * self.dtype.itemsize * (chunks > 1)
         return GpuPlan(tuple(GpuLaunch(kernel, grid, block, arguments) for kernel in kernels), workspace)
 
@@ -230,7 +240,7 @@ class CudaSortedScatter(Executable):
         """Return a launcher."""
         if 0 in self.step.shape:
             return do_nothing
-        operands = range(4 + len(self.olds))
+        operands = range(len(self.step.inputs) + 1)
         parts = list[tuple[CudaLauncher, range]]()
         if not self.is_in_place:
             parts.append((CudaKernelLauncher(self.device, self.first), operands[: 1 + len(self.olds)]))

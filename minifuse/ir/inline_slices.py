@@ -19,6 +19,7 @@ from .kernel_ir import Constant, Expression, IndexedLoad, IndexValue, Kernel, Lo
 
 MAX_REPEATED_OPS = 4  # operators of a value that is computed again for each element of a dim along which it is expanded
 MIN_REPEATS = 4
+MAX_OPS = 64  # the kernel contains the expression for each of several slices and columns
 AXES = tuple(IndexValue(axis, int64) for axis in range(3))  # the batch, the slice and the column
 Views = tuple[View, ...]
 
@@ -34,6 +35,8 @@ def inline_slices(values: Node) -> InlinedSlices:
     """Return values of the shape (batch, count, columns) as an expression of the AXES and of leaves."""
     inliner = SliceInliner()
     value = inliner.expression(values, ())
+    if len(Kernel((value,), ()).find_all(Op)) > MAX_OPS:
+        return InlinedSlices(Load(0, values.dtype), (values,))
     return InlinedSlices(value, tuple(inliner.leaves))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.backends.cuda import index_update
 from minifuse.backends.cuda.backend import get_device
 from minifuse.backends.cuda.sort.kernels import SortTile
 from minifuse.backends.cuda.sort.launches import CudaSortLauncher, SortProblem
@@ -169,10 +170,12 @@ def test_masks_select_on_the_device(shape):
 @pytest.mark.parametrize(
     ("shape", "dim", "index_dtype"), [((20, 3), 0, "int32"), ((5, 20), 1, "int64"), ((2, 20, 70), 1, "int64")]
 )
-def test_of_equal_indices_the_last_one_is_stored(shape, dim, dtype, index_dtype):
+@pytest.mark.parametrize("min_marked", [1, index_update.MIN_MARKED])
+def test_of_equal_indices_the_last_one_is_stored(monkeypatch, shape, dim, dtype, index_dtype, min_marked):
+    monkeypatch.setattr(index_update, "MIN_MARKED", min_marked)
     rng = np.random.default_rng(2)
-    x, values = ((rng.standard_normal(s) * 9).astype(dtype) for s in (shape, (*shape[:dim], 70, *shape[dim + 1 :])))
-    index = rng.integers(0, 20, 70).astype(index_dtype)
+    x, values = ((rng.standard_normal(s) * 9).astype(dtype) for s in (shape, (*shape[:dim], 12, *shape[dim + 1 :])))
+    index = rng.integers(0, 20, 12).astype(index_dtype)
     t, i, v = (mf.tensor(a, backend="cuda") for a in (x.copy(), index, values))
     y = t.index_copy(dim, i, v)
     np.testing.assert_array_equal(t.numpy(), x)

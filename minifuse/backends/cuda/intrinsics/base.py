@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -138,6 +138,13 @@ def store_at(address: int, value: int, condition: bool) -> None:
     """Store an int64 at an address in memory of the host, if a condition holds."""
     if condition:
         ctypes.c_int64.from_address(int(address)).value = int(value)
+
+
+@intrinsic("base_llvm.atomic_or")
+@word
+def atomic_or(target: Array, i: int, bits: int) -> np.int32:
+    """Set bits of the int32 target[i] atomically, and return the old ones."""
+    return cast(np.int32, cuda.atomic.or_(target, i, bits))
 
 
 # Numbers.

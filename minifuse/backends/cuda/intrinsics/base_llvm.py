@@ -211,6 +211,13 @@ def store_at(code: Emitter, address: ir.Value, value: ir.Value, condition: ir.Va
     code.asm(text, "l,l,r", [code.cast(address, 0, types.int64), code.cast(value, 1, types.int64), is_needed])
 
 
+@emits(types.int32)
+def atomic_or(code: Emitter, target: ir.Value, i: ir.Value, bits: ir.Value) -> ir.Value:
+    """Set bits of an integer atomically."""
+    number = code.cast(bits, 2, code.signature.args[0].dtype)
+    return code.builder.atomic_rmw("or", code.at(target, code.cast(i, 1, types.int64)), number, "monotonic")
+
+
 @emits(types.uint32)
 def byte_of(code: Emitter, x: ir.Value, place: ir.Value) -> ir.Value:
     """Shift an integer, and keep 8 bits."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dispatch import active_tracer
 from ..core.dtypes import Number, bool_, int64
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Dims, normalize_dim, shape_of
@@ -63,7 +64,20 @@ def gather(x: Array, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     index = as_index("gather", index, size, d, low=-size)
     if index.ndim != x.ndim:
         raise ShapeError(f"gather: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
-    return call_once(gather_along, x, index, parameters=(d,)) if x.ndim else x.clone()
+    return call_once(gathered, x, unrepeated(index), parameters=(d, index.shape)) if x.ndim else x.clone()
+
+
+def gathered(x: Any, index: Any, dim: int, shape: tuple[int, ...]) -> Any:
+    """Select elements along a dim at an index, which is expanded to a shape."""
+    return gather_along(x, index.expand(*shape), dim)
+
+
+def unrepeated(index: Any) -> Any:
+    """Return an index of size 1 along the dims along which its memory repeats. A node of a graph is expanded already."""
+    strides = index.meta.layout.strides if hasattr(index, "meta") and active_tracer() is None else ()
+    if 0 not in strides:
+        return index
+    return index[tuple(slice(0, 1) if not s and n > 1 else slice(n) for s, n in zip(strides, index.shape, strict=True))]
 
 
 @function()
@@ -124,8 +138,11 @@ def positions_of_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, .
 # Scatters.
 
 
-def scattered(x: Any, index: Any, values: Any, dim: int, reduce: str | None, include_self: bool) -> Any:
-    """Combine values, one for each index, with the elements of x along a dim."""
+def scattered(
+    x: Any, index: Any, values: Any, dim: int, shape: tuple[int, ...], reduce: str | None, include_self: bool
+) -> Any:
+    """Combine values, one for each index, with the elements of x along a dim. The index is expanded to a shape."""
+    index = index.expand(*shape)
     values = values[tuple(slice(n) for n in index.shape)] if getattr(values, "shape", ()) else values
     if reduce is None or (include_self and reduce != "mean"):
         return scatter_along(x, index, values, dim, None if reduce is None else OPERATORS[reduce])
@@ -156,7 +173,7 @@ def scatter_call(name: str, x: Array, dim: int, index: Any, values: Any, reduce:
         raise ShapeError(f"{name}: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
     if reduce is not None:
         operator_of(name, reduce)
-    return call_once(scattered, x, index, values, parameters=(d, reduce, include_self))
+    return call_once(scattered, x, unrepeated(index), values, parameters=(d, index.shape, reduce, include_self))
 
 
 @function("scatter")

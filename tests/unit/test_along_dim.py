@@ -116,3 +116,14 @@ def test_few_indices_in_a_row_are_compared_many_are_sorted(count, sorts):
     assert ops.count("sort_indices") == sorts
     assert ("reduce add over dims (2,)" in ops) == (1 < count <= MAX_COMPARED)
     assert not any("full" in op for op in ops), "zeros are added"
+
+
+def test_an_eager_call_reads_an_expanded_index_once():
+    x, index, values = mf.zeros(5, 4), mf.tensor([3, 1, 3]), mf.ones(3, 4)
+    expanded = index[:, None].expand(-1, 4)
+    with mf.profile() as profile:
+        found = x.scatter_add(0, expanded, values), x.gather(0, expanded)
+    forms = [event.work.form for event in profile.events]
+    assert "index_add of (5, 4), (3,), (3, 4)" in forms
+    assert found[0].sum(1).tolist() == [0, 4, 0, 8, 0]
+    assert found[1].shape == (3, 4)

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import active_tracer
 from ..core.dtypes import Number, bool_, int64
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Dims, normalize_dim, shape_of
 from ..core.layout import broadcast
 from ..core.operators import Operator, add, maximum, minimum, mul, ne, where
 from ..core.traceable import Traceable
-from ..ir.along_dim import flat_along, gather_along, scatter_along
+from ..ir.along_dim import flat_along, gather_along, scatter_along, unrepeated
 from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
 from ..ir.gather import Gather, Scatter
@@ -64,20 +63,7 @@ def gather(x: Array, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     index = as_index("gather", index, size, d, low=-size)
     if index.ndim != x.ndim:
         raise ShapeError(f"gather: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
-    return call_once(gathered, x, unrepeated(index), parameters=(d, index.shape)) if x.ndim else x.clone()
-
-
-def gathered(x: Any, index: Any, dim: int, shape: tuple[int, ...]) -> Any:
-    """Select elements along a dim at an index, which is expanded to a shape."""
-    return gather_along(x, index.expand(*shape), dim)
-
-
-def unrepeated(index: Any) -> Any:
-    """Return an index of size 1 along the dims along which its memory repeats. A node of a graph is expanded already."""
-    strides = index.meta.layout.strides if hasattr(index, "meta") and active_tracer() is None else ()
-    if 0 not in strides:
-        return index
-    return index[tuple(slice(0, 1) if not s and n > 1 else slice(n) for s, n in zip(strides, index.shape, strict=True))]
+    return call_once(gather_along, x, unrepeated(index), parameters=(d, index.shape)) if x.ndim else x.clone()
 
 
 @function()

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ..core.dispatch import active_tracer
 from ..core.indexing import Shape
 from ..core.operators import Operator, add, eq, lt, where
 from .array_functions import Cast, Full, Reduce, ShapeDtype, View
@@ -175,11 +176,23 @@ def without_ones(x: Any, shape: Shape) -> Any:
     return x.reshape(*shape)
 
 
-def gather_along(x: Any, index: Any, dim: int) -> Any:
-    """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim."""
+def gather_along(x: Any, index: Any, dim: int, shape: Shape | None = None) -> Any:
+    """Return x[..., index[..., k, ...], ...]: an index for each element of the result, along one dim.
+
+    The index is expanded to a shape, if there is one.
+    """
+    index = index if shape is None else index.expand(*shape)
     if not x.size:  # there is nothing to read
         return Gather(0)(x.reshape(0), flat_along(x.shape, index, dim))
     return GatherAlong(dim)(x, index)[0]
+
+
+def unrepeated(index: Any) -> Any:
+    """Return an index of size 1 along the dims along which its memory repeats. A node of a graph is expanded already."""
+    strides = index.meta.layout.strides if hasattr(index, "meta") and active_tracer() is None else ()
+    if 0 not in strides:
+        return index
+    return index[tuple(slice(0, 1) if not s and n > 1 else slice(n) for s, n in zip(strides, index.shape, strict=True))]
 
 
 def positions_along(index: "Array", d: int) -> Any:

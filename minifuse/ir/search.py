@@ -10,10 +10,10 @@ import numpy as np
 
 from ..core.dtypes import DType, int32, int64, promote
 from ..core.operators import eq, ge, isnan, lt, where
+from .along_dim import positions_along
 from .array_functions import Full, ShapeDtype
 from .composite_op import CompositeOp
 from .gather import GatherND
-from .along_dim import positions_along
 
 
 class SearchSorted(CompositeOp):

@@ -36,18 +36,9 @@ Leaf = tuple[DType, tuple[int, ...]]
 THREADS = 256
 MAX_COLUMNS = 4  # of a thread
 LOADED_SLICES = 4  # of a chunk that are loaded at once
-MIN_CHUNK, MAX_CHUNK = 8, 256  # slices
+MIN_CHUNK, MAX_CHUNK = 16, 256  # slices
 SIZES = ("chunks", "length", "batch", "positions", "slices", "columns")
 STRIDES = ("out_b", "out_v", "out_d", "keys_b", "keys_step", "order_b", "order_step")
-SEARCH = """@device
-def search(keys, start, step, low, high, key):
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[start + middle * step] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low"""
 
 
 class ScatterSource(CudaPrinter):
@@ -105,7 +96,7 @@ class ScatterSource(CudaPrinter):
             else:
                 self.emit_crossing()
         names = ", ".join(name for name, _ in self.parameters())
-        return "\n".join([SEARCH, "", "", *combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
+        return "\n".join([*combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
 
     def emit_chunk(self) -> None:
         """Emit the combination of the slices of each run in a chunk, of which several are loaded at once."""
@@ -154,14 +145,15 @@ class ScatterSource(CudaPrinter):
         """Emit the combination of the parts of a run that starts in a chunk, and ends in another one."""
         self.line("v = i64(keys[keys_at + (end - 1) * keys_step])")
         self.line("continues = v < positions and end < slices and keys[keys_at + end * keys_step] == v")
-        with self.block("if continues and not (first > 0 and keys[keys_at + (first - 1) * keys_step] == v):"):
-            self.line("last = search(keys, keys_at, keys_step, end, slices, v + 1) - 1")
-            self.line("last_chunk = b * chunks + last // length")
-            with self.block("for d in range(cuda.threadIdx.x, columns, cuda.blockDim.x):"):
-                self.line("total = work[(2 * chunk + 1) * columns + d]")
-                with self.block("for c in range(chunk + 1, last_chunk + 1):"):
-                    self.line("total = combine(total, work[2 * c * columns + d])")
-                self.store("d", "total")
+        with self.block(
+            "if continues and not (first > 0 and keys[keys_at + (first - 1) * keys_step] == v):",
+            "for d in range(cuda.threadIdx.x, columns, cuda.blockDim.x):",
+        ):
+            self.line("part, stop, total = chunk, end, work[(2 * chunk + 1) * columns + d]")
+            with self.block("while stop < slices and keys[keys_at + stop * keys_step] == v:"):
+                self.line("part, stop = part + 1, stop + length")
+                self.line("total = combine(total, work[2 * part * columns + d])")
+            self.store("d", "total")
 
     def store(self, d: str, total: str) -> None:
         """Emit the store of a result."""

@@ -60,10 +60,10 @@ def gather(x: Array, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     require_array("gather", x)
     d = normalize_dim(dim, max(x.ndim, 1))
     size = x.shape[d] if x.ndim else 1
-    index = as_index("gather", index, size, d, low=-size)
-    if index.ndim != x.ndim:
-        raise ShapeError(f"gather: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
-    return call_once(gather_along, x, unrepeated(index), parameters=(d, index.shape)) if x.ndim else x.clone()
+    shape, index = np.shape(index), as_index("gather", unrepeated(index), size, d, low=-size)
+    if len(shape) != x.ndim:
+        raise ShapeError(f"gather: got an index of shape {shape} for shape {x.shape}, expected as many dims")
+    return call_once(gather_along, x, index, parameters=(d, shape)) if x.ndim else x.clone()
 
 
 @function()
@@ -154,12 +154,12 @@ def scatter_call(name: str, x: Array, dim: int, index: Any, values: Any, reduce:
     """Make the call of a scatter."""
     require_array(name, x)
     d = normalize_dim(dim, max(x.ndim, 1))
-    index = as_index(name, index, x.shape[d], d, low=-x.shape[d])
-    if index.ndim != x.ndim:
-        raise ShapeError(f"{name}: got an index of shape {index.shape} for shape {x.shape}, expected as many dims")
+    shape, index = np.shape(index), as_index(name, unrepeated(index), x.shape[d], d, low=-x.shape[d])
+    if len(shape) != x.ndim:
+        raise ShapeError(f"{name}: got an index of shape {shape} for shape {x.shape}, expected as many dims")
     if reduce is not None:
         operator_of(name, reduce)
-    return call_once(scattered, x, unrepeated(index), values, parameters=(d, index.shape, reduce, include_self))
+    return call_once(scattered, x, index, values, parameters=(d, shape, reduce, include_self))
 
 
 @function("scatter")

@@ -85,8 +85,7 @@ class SortProblem:
         is_narrow, has_indices = self.form.word == "i32", INDICES in self.op.names
         most = 16 if is_narrow else 8
         if self.n > WARP * 16 * most:
-            chunk = SortTile(8, 8, 3 if is_narrow or not has_indices else 2)
-            return SortTile(16, 8, 2) if is_narrow and not has_indices else chunk
+            return SortTile(16, 8, 2) if is_narrow else SortTile(8, 8, 2 if has_indices else 3)
         items = min(power_of_two(ceil_div(self.n, WARP)), 8 if self.n <= WARP * 128 else 16)
         warps = min(power_of_two(ceil_div(self.n, WARP * items)), 16)
         return SortTile(warps, items, 1 if items > 8 else (32 if is_narrow else 24) // warps)

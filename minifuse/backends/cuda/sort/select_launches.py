@@ -13,17 +13,15 @@ from ...executable import Cost, Executable, Launcher, do_nothing
 from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, OperandAddress
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
-from .kernels import WARP, KeyFormat
+from .kernels import WARP, KeyFormat, SortTile
 from .launches import ELEMENTS, MAX_ROW_AXES, Lines, RowLines
 from .network import MAX_SIZE as MAX_NETWORK_SIZE
-from .select import LOADS, MAX_SELECTED, make_select_first, make_select_ranks
+from .select import MAX_SELECTED, make_select_first, make_select_ranks
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
-CHUNK = 1 << 13  # elements of a long row that a block selects from
-MAX_RANKED = 1 << 17  # elements of a row with ranks, which one block reads; a longer row is sorted by many
-MAX_THREADS = 512
+CHUNK = 1 << 13  # elements that a block selects from
 
 
 class SelectionProblem:
@@ -34,7 +32,7 @@ class SelectionProblem:
         self.op, self.form, self.rows = op, KeyFormat.of(dtype), RowLines.of(layouts, op.dim)
         self.n, self.count = layouts[len(op.names)].shape[op.dim], layouts[0].shape[op.dim]
         self.length = length  # of a chunk
-        self.threads = min(power_of_two(ceil_div(self.n, WARP * LOADS)) * WARP, MAX_THREADS)
+        self.tile = self.choose_tile(min(self.n, length))
 
     @property
     def refusal(self) -> str | None:
@@ -44,8 +42,14 @@ class SelectionProblem:
         if self.rows.axes > MAX_ROW_AXES:
             return f"a CUDA kernel selects from rows along at most {MAX_ROW_AXES} axes that cannot be merged"
         if self.op.count is None:
-            return f"ranks are selected from rows of at most {MAX_RANKED} elements" if self.n > MAX_RANKED else None
+            return f"ranks are selected from rows of at most {CHUNK} elements" if self.n > CHUNK else None
         return f"a CUDA kernel selects at most {MAX_SELECTED} first elements of a row" if self.count > MAX_SELECTED else None
+
+    def choose_tile(self, n: int) -> SortTile:
+        """Return the tile of a row: a thread has 8 keys, or 16 of 64 bits, with which fewer warps fit."""
+        items = min(power_of_two(ceil_div(n, WARP)), 8 if self.form.word == "i32" else 16)
+        warps = power_of_two(ceil_div(n, WARP * items))
+        return SortTile(warps, items, max(32 // warps, 1) if self.form.word == "i32" else 1)
 
     @cached_property
     def plan(self) -> GpuPlan:
@@ -86,24 +90,24 @@ class SelectionProblem:
         if target is not None and lines is not None:
             indices, i_lines = target, lines
         has_values, has_indices = target is None and VALUES in names, target is not None or INDICES in names
-        kernel = make_select_first(self.form, self.threads, is_first, has_values, has_indices)
+        kernel = make_select_first(self.form, self.tile, is_first, has_values, has_indices)
         x, x_lines = OperandAddress(len(names)), self.rows.lines[len(names)]
         numbers = n, self.length, chunks, self.count, self.flips, *self.rows.sizes[1:], *v_lines, *i_lines, *x_lines
         return self.launch(kernel, self.rows.total * chunks, values, indices, x, chosen, *numbers)
 
     def select_ranks(self) -> GpuLaunch:
-        """Return the launch of a block for each rank of each row."""
+        """Return the launch of a block for each row."""
         names = self.op.names
         (values, v_lines), (indices, i_lines) = self.output(VALUES), self.output(INDICES)
-        kernel = make_select_ranks(self.form, self.threads, VALUES in names, INDICES in names)
+        kernel = make_select_ranks(self.form, self.tile, VALUES in names, INDICES in names)
         x, ranks = OperandAddress(len(names)), OperandAddress(len(names) + 1)
         x_lines, r_lines = self.rows.lines[len(names) :]
         numbers = self.n, self.count, self.flips, *self.rows.sizes[1:], *v_lines, *i_lines, *x_lines, *r_lines
-        return self.launch(kernel, self.rows.total * self.count, values, indices, x, ranks, *numbers)
+        return self.launch(kernel, self.rows.total, values, indices, x, ranks, *numbers)
 
     def launch(self, kernel: GpuKernel, blocks: int, *arguments: Argument) -> GpuLaunch:
         """Return the launch of a number of blocks."""
-        return GpuLaunch(kernel, (blocks, 1, 1), (self.threads, 1, 1), arguments)
+        return GpuLaunch(kernel, (blocks, 1, 1), (self.tile.threads, 1, 1), arguments)
 
 
 class CudaSelection(Executable):

@@ -149,6 +149,10 @@ class Backend:
         """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
         return x.asarray_like(np.flatnonzero(x.numpy()))
 
+    def true_indices(self, x: "Tensor") -> "Tensor":
+        """Return a row with the index along each dim for each true element of a contiguous tensor of bools, as int64."""
+        return x.asarray_like(np.argwhere(x.numpy()))
+
     def note_address(self, check: "IndexCheck") -> int | None:
         """Return the address where kernels note an index that is out of range; None if it is checked before the call."""
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dispatch import active_tracer
 from ..core.dtypes import Number, bool_, int64
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Dims, normalize_dim, shape_of
@@ -21,7 +22,7 @@ from ..ir.array_functions import BoundFunction, Full, SliceUpdate, View
 from ..ir.array_methods import Array, index_views
 from ..ir.gather import Gather, Scatter
 from ..ir.index_checks import in_range, require_integer_index
-from ..ir.indexing import broadcast_value, from_start, indices_of, parse, positions_of, scatter
+from ..ir.indexing import broadcast_value, from_start, parse, positions_of, scatter
 from ..ir.indexing import put as put_at
 from ..ir.numpy_api.table import call_once, is_array
 from ..ir.numpy_op import by_numpy
@@ -330,15 +331,22 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
 
     The number of rows depends on values, so it is not in fused functions.
     """
-    positions = positions_of(x if x.dtype is bool_ else ne(x, 0), "nonzero", NONZERO_REMEDY)
+    mask = x if x.dtype is bool_ else ne(x, 0)
+    if x.ndim > 1 and runs_on_device(x):
+        rows = x.meta.backend.true_indices(mask.contiguous())
+        return tuple([rows[:, d] for d in range(x.ndim)]) if as_tuple else rows
+    positions = positions_of(mask, "nonzero", NONZERO_REMEDY)
     if x.ndim == 1:
         return (positions,) if as_tuple else positions.reshape(-1, 1)
-    if not x.meta.backend.is_host and x.ndim:
-        return call_once(indices_of, positions, parameters=(*x.shape, as_tuple))
     columns = unravel_index(positions.numpy(), x.shape)  # by NumPy, which needs no plan for each number of positions
     if as_tuple:
         return tuple([tensor_like(x, p) for p in columns or [positions.numpy()]])
     return tensor_like(x, np.stack(columns, 1) if columns else np.zeros((positions.size, 0), np.int64))
+
+
+def runs_on_device(x: Any) -> bool:
+    """Return whether x is a tensor, outside of fused functions, whose memory NumPy cannot access."""
+    return active_tracer() is None and hasattr(x, "meta") and not x.meta.backend.is_host
 
 
 def tensor_like(x: Any, array: np.ndarray) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.dispatch import active_tracer
 from ..core.dtypes import int32, int64
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.indexing import normalize_dim
@@ -28,7 +27,7 @@ from ..ir.selection import INDICES as SELECTED_INDICES
 from ..ir.selection import VALUES as SELECTED_VALUES
 from ..ir.selection import Selection
 from ..ir.sort import INDICES, VALUES, Sort, order_along, sorted_values
-from .indexing import as_value, tensor_like
+from .indexing import as_value, runs_on_device, tensor_like
 from .joining import cat, join
 from .table import function, values_of
 
@@ -276,11 +275,6 @@ def unique(
     values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
     shape = x.shape if dim is None else (x.shape[dim],)
     return distinct(x, values, inverse.reshape(shape), counts, return_inverse, return_counts)
-
-
-def runs_on_device(x: Array) -> bool:
-    """Return whether x is a tensor, outside of fused functions, whose memory NumPy cannot access."""
-    return active_tracer() is None and hasattr(x, "meta") and not x.meta.backend.is_host
 
 
 def unique_by_sort(x: Any, has_inverse: bool, has_counts: bool) -> tuple[Any, Any, Any]:

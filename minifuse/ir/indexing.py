@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.dispatch import active_tracer
-from ..core.dtypes import DType, bool_, int32, int64
+from ..core.dtypes import DType, bool_, int64
 from ..core.errors import DTypeError, FuseError, IndexingError, ShapeError, users_line
 from ..core.indexing import ArrayIndex, IndexKey, Shape, index_key, is_mask, parse_index, split_index, with_slices
 from ..core.layout import broadcast
-from ..core.operators import Operator, eq, lt, maximum, where
+from ..core.operators import Operator, lt, maximum, where
 from ..core.traceable import Traceable
 from .array_functions import BoundFunction, Full, ShapeDtype, View
 from .composite_op import CompositeOp
@@ -154,27 +154,6 @@ def positions_of(mask: Any, name: str = "x[mask]", remedy: str = MASK_REMEDY) ->
     if active_tracer() is not None or not hasattr(mask, "meta"):
         raise FuseError(f"{users_line()}: the shape of {name} depends on values, which do not exist while tracing; {remedy}")
     return mask.meta.backend.true_positions(mask.contiguous())
-
-
-def indices_of(positions: "Array", *arguments: Any) -> Any:
-    """Return the index along each dim of row-major positions: an array for each dim, or one with a row for each position.
-
-    The last argument says whether they are several arrays, those before it are the sizes of the dims.
-    """
-    *shape, is_tuple = arguments
-    size, dtype = (positions.size, len(shape)), int32 if prod(shape) < 1 << 31 else int64  # 32-bit divisions are faster
-    rest = positions.to(dtype) if is_tuple else positions.to(dtype).reshape(-1, 1).expand(*size)
-    columns = list[Any]()
-    for n in reversed(shape[1:]):
-        columns.append((rest % n).to(int64))
-        rest = rest // n
-    columns = [rest.to(int64), *reversed(columns)]
-    if is_tuple:
-        return tuple(columns)
-    rows, column = columns[0], positions.positions(len(shape)).expand(*size)
-    for d, index in enumerate(columns[1:], 1):
-        rows = where(eq(column, d), index, rows)
-    return rows
 
 
 def get(x: "Array", index: Any) -> Any:

@@ -64,7 +64,7 @@ from .scan.launches import CudaScan
 from .sort.launches import CudaSort
 from .sort.scatter import CudaSortedScatter
 from .sort.select_launches import CudaSelection
-from .true_positions import true_positions
+from .true_positions import true_indices, true_positions
 from .tuning import tuned_launch
 
 if TYPE_CHECKING:
@@ -155,6 +155,10 @@ class CudaBackend(Backend):
     def true_positions(self, x: "Tensor") -> "Tensor":
         """Return the row-major positions of the true elements of a contiguous tensor of bools, as int64."""
         return true_positions(self.device, x)
+
+    def true_indices(self, x: "Tensor") -> "Tensor":
+        """Return a row with the index along each dim for each true element of a contiguous tensor of bools, as int64."""
+        return true_indices(self.device, x)
 
     # Memory.
 

@@ -22,6 +22,7 @@ from .gather import Gather, GatherND, Scatter
 from .graph import Argument, Node
 from .numpy_op import NumpyOp
 from .scan import Scan
+from .selection import Selection
 from .sort import Sort
 
 _example_count = count()
@@ -89,6 +90,8 @@ def batch_node(node: Node, batched: Sequence[Node | None], size: int) -> Node:
             return CompositeOutput(Scan(scan.operator, scan.dim + 1, scan.reverse, scan.kept), index)(*inputs)
         case CompositeOutput(op=Sort() as sort, index=index):
             return CompositeOutput(Sort(sort.dim + 1, sort.descending, sort.names, sort.digits), index)(*inputs)
+        case CompositeOutput(op=Selection() as op, index=index):
+            return CompositeOutput(Selection(op.dim + 1, op.descending, op.names, op.count), index)(*inputs)
         case CompositeOutput(op=NumpyOp() as op, index=index):
             mapped = NumpyOp(map_slices, (size, *op.shape), op.dtype, (op.compute, op.parameters))
             return CompositeOutput(mapped, index)(*inputs)

@@ -78,3 +78,11 @@ def test_gradients_of_selected_elements_are_scattered(backend):
     x = mf.tensor([[1.0, 5.0, 3.0, 5.0], [2.0, 0.0, 1.0, 4.0]], backend=backend, requires_grad=True)
     (mf.topk(x, 2).values.sum() + mf.quantile(x, 0.5, 1).sum() + mf.median(x, 1).values.sum()).backward()
     np.testing.assert_array_equal(x.grad.numpy(), [[0, 1.5, 1.5, 1], [1.5, 0, 1.5, 1]])
+
+
+def test_selections_of_a_batch_are_those_of_each_slice():
+    x = mf.tensor(sample((3, 20), "float32").reshape(3, 4, 5), backend="python").nan_to_num()
+    y, i = mf.vmap(lambda row: mf.topk(row, 2, 1))(x)
+    np.testing.assert_array_equal(y.numpy(), mf.topk(x, 2, 2).values.numpy())
+    np.testing.assert_array_equal(i.numpy(), mf.topk(x, 2, 2).indices.numpy())
+    np.testing.assert_array_equal(mf.vmap(lambda row: mf.median(row, 1).values)(x).numpy(), mf.median(x, 2).values.numpy())

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
-from ....core.dtypes import DType, int32, int64
+from ....core.dtypes import int32, int64
 from ....ir.kernel_ir import (
     Constant,
     Expression,
@@ -20,7 +20,7 @@ from ....ir.kernel_ir import (
 from ...codegen.expression_printer import operand_name
 from ...codegen.nest import KernelNest
 from ...codegen.schedule import LoopSchedule, Tile
-from .dialect import CudaDialect, CudaPrinter, storage_of
+from .dialect import CudaPrinter, storage_of
 from .padded_loads import is_padded_load
 
 LETTERS = "xyz"
@@ -62,7 +62,7 @@ class AxisPrinter(CudaPrinter):
         super().__init__(nest.kernel, frozenset({int64}))
         self.launched, self.index_bits = kernel or nest.kernel, index_bits
         self.padded = {x.inputs[1] for x in nest.kernel.order if is_padded_load(x)}
-        self.nest, self.schedule, self.dialect = nest, schedule, CudaDialect()
+        self.nest, self.schedule = nest, schedule
         self.raws = {f"raw{k}": kinds for k, kinds in enumerate(nest.raws)}
         self.tiles: dict[int, Tile] = dict(enumerate(schedule.tiles))
         self.index: dict[int, str] = {a: f"i{a}" for a in self.tiles}
@@ -298,10 +298,6 @@ class AxisPrinter(CudaPrinter):
         raise NotImplementedError
 
     # Expressions.
-
-    def word(self, name: str, dtype: DType) -> str:
-        """Return the name of the function that computes an operator."""
-        return self.dialect.word(name, dtype)
 
     def leaf_text(self, e: Expression) -> str:
         """Return the text of a load, or of an index."""

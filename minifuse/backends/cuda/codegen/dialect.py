@@ -27,6 +27,12 @@ class CudaDialect(Dialect):
 class CudaPrinter(ExpressionPrinter):
     """Prints expressions as Numba CUDA computes them: some operators differ, and accumulators of bools are integers."""
 
+    dialect: Dialect = CudaDialect()
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of the function that computes an operator."""
+        return self.dialect.word(name, dtype)
+
     def operand_of_combiner(self, name: str, dtype: DType) -> str:
         """Return an operand of a combiner; bools are passed as integers."""
         return f"({name} != 0)" if dtype is bool_ else name

@@ -59,10 +59,6 @@ class CudaScanSource(CudaPrinter):
         self.kind_of = dict(zip([*self.outputs, *self.inputs], form.kinds, strict=True))
         super().__init__(combination_kernel(operator, self.states), CudaDialect.wrapping)
 
-    def word(self, name: str, dtype: DType) -> str:
-        """Return the name of the function that computes an operator."""
-        return CudaDialect().word(name, dtype)
-
     def each(self, prefix: str, index: str = "") -> str:
         """Return the names of all states: x0[i], x1[i]."""
         return ", ".join(f"{prefix}{k}{index}" for k in range(len(self.states)))

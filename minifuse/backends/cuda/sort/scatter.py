@@ -63,10 +63,6 @@ class ScatterSource(CudaPrinter):
         self.identity = f"{dtype.short}({literal(self.operator.identity_for(dtype), dtype)})"
         super().__init__(combination_kernel(operator, [dtype]), CudaDialect.wrapping)
 
-    def word(self, name: str, dtype: DType) -> str:
-        """Return the name of the function that computes an operator."""
-        return CudaDialect().word(name, dtype)
-
     def parameters(self) -> list[tuple[str, str]]:
         """Return the names and types of the arguments."""
         storage = f"*{storage_of(self.dtype)}"

@@ -80,7 +80,7 @@ class SortProblem:
     def choose_tile(self) -> SortTile:
         """Return the tile of a row, or of the chunks of a row that is too long for shared memory.
 
-        As many warps run on a multiprocessor as have registers for their keys: 32, or fewer with keys of 64 bits or indices.
+        As many warps run on a multiprocessor as have registers for their keys, and for indices without delays.
         """
         is_narrow, has_indices = self.form.word == "i32", INDICES in self.op.names
         most = 16 if is_narrow else 8
@@ -88,7 +88,8 @@ class SortProblem:
             return SortTile(16, 8, 2) if is_narrow else SortTile(8, 8, 2 if has_indices else 3)
         items = min(power_of_two(ceil_div(self.n, WARP)), 8 if self.n <= WARP * 128 else 16)
         warps = min(power_of_two(ceil_div(self.n, WARP * items)), 16)
-        return SortTile(warps, items, 1 if items > 8 else (32 if is_narrow else 24) // warps)
+        running = 16 if has_indices or items > 8 else 32 if is_narrow else 24
+        return SortTile(warps, items, running // warps)
 
     @property
     def has_short_rows(self) -> bool:

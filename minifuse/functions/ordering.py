@@ -23,8 +23,7 @@ from ..ir.indexing import positions_of
 from ..ir.numpy_api.table import call_once
 from ..ir.numpy_op import by_numpy
 from ..ir.search import places
-from ..ir.selection import INDICES as SELECTED_INDICES
-from ..ir.selection import VALUES as SELECTED_VALUES
+from ..ir.selection import OUTPUTS as SELECTED
 from ..ir.selection import Selection
 from ..ir.sort import INDICES, VALUES, Sort, order_along, sorted_values
 from .indexing import as_value, runs_on_device, tensor_like
@@ -33,7 +32,6 @@ from .table import function, values_of
 
 BINCOUNT_REMEDY = "use mf.zeros(n).scatter_add(0, x, weights) with a fixed size n"
 UNIQUE_REMEDY = "call it outside of the fused function"
-SELECTED = (SELECTED_VALUES, SELECTED_INDICES)
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -288,16 +286,27 @@ def unique_by_sort(x: Any, has_inverse: bool, has_counts: bool) -> tuple[Any, An
 
 def unique_integers(x: Any, has_inverse: bool, has_counts: bool) -> tuple[Any, Any, Any]:
     """Return the same of integers, which are sorted by as few digits as their range has."""
-    low, high = int(x.min()), int(x.max())
+    low, high = [int(z) for z in call_once(extrema_of, x)]
     size = high - low + 1
     if size > 1 << 62:
         return unique_by_sort(x, has_inverse, has_counts)
     dtype, digits = (int32 if size < 1 << 31 else int64), (size.bit_length() + 7) // 8
     keys = call_once(sorted_keys, x, low, parameters=(dtype, digits))
     starts = positions_of(call_once(first_of_runs, keys))
-    values = (keys.apply(Gather(0), keys, starts).to(int64) + low).to(x.dtype)
+    values = call_once(elements_of_keys, keys, starts, low, parameters=(x.dtype,))
     inverse = searchsorted(values, x) if has_inverse else None
     return values, inverse, run_lengths(starts, x.size) if has_counts else None
+
+
+def extrema_of(x: Any) -> tuple[Any, Any]:
+    """Return the smallest and the largest element. One kernel computes both."""
+    return x.min(), x.max()
+
+
+def elements_of_keys(*arguments: Any) -> Any:
+    """Return the integers of some keys."""
+    keys, index, low, dtype = arguments
+    return (Gather(0)(keys, index).to(int64) + low).to(dtype)
 
 
 def sorted_keys(*arguments: Any) -> Any:

@@ -13,7 +13,7 @@ from .array_functions import ShapeDtype
 from .composite_op import CompositeOp, CompositeOutput
 from .sort import order_along, order_of, sorted_values
 
-VALUES, INDICES = "selected_values", "selected_indices"
+OUTPUTS = VALUES, INDICES = "selected_values", "selected_indices"
 MIN_ROW_PER_SELECTED = 8  # elements of a row for each selected one, from which on a partition is faster than a sort
 
 

@@ -34,11 +34,10 @@ from ..ir.kernel_ir import (
 )
 from ..ir.monoid import MonoidState
 from ..ir.numpy_op import NumpyOp
-from ..ir.scan import Scan
 from ..ir.search import SearchSorted
 from ..ir.selection import Selection
 from ..ir.sort import VALUES, Sort
-from ..ir.step_kernels import CompositeKernel, MatmulKernel, plain_matmul
+from ..ir.step_kernels import CompositeKernel, MatmulKernel, ScanKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, matmul_flops
@@ -420,7 +419,7 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
             return FallbackKernel(backend, step, kernel)
         case MatmulKernel() as kernel:
             return FallbackMatmul(backend, step, kernel)
-        case CompositeKernel(op=Scan() as op):
-            return FallbackScan(backend, step, op)
+        case ScanKernel() as kernel:
+            return FallbackScan(backend, step, kernel)
     shapes = [layout.shape for _, layout in step.inputs]
     return NoExecutable(step, f"{backend.name} has no kernel for {step.kernel.describe(step.shape, step.dims, shapes)}")

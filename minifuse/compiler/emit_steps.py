@@ -9,6 +9,7 @@ from ..ir.array_functions import Matmul, PadSlice, SliceUpdate
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node
+from ..ir.scan import Scan
 from ..ir.steps import BufferView, Step
 from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
 from .iteration_space import reduction_space
@@ -73,7 +74,7 @@ def emit_group(emission: Emission, group: KernelGroup) -> None:
             emission.emit(node)
         case ScatterReduce():
             emit_kernel(emission, reduction_space(node), [node])
-        case CompositeOutput():
+        case CompositeOutput(op=op) if not isinstance(op, Scan):
             emit_composite(emission, node, node.function)
         case _ if isinstance(emission, SliceEmission) and emission.share_buffer(node):
             pass

@@ -19,6 +19,7 @@ from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, Vi
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, inputs_of, strip_views
+from ..ir.scan import Scan
 from .fusibility import (
     ALREADY_STORED,
     COMPOSITE_IS_ONE_CALL,
@@ -28,10 +29,17 @@ from .fusibility import (
     MIN_POINTS_TO_SPLIT,
     REDUCTION_NEEDS_ROWS,
     SAVED_FOR_BACKWARD,
+    SCAN_NEEDS_ROWS,
+    SCAN_NOT_VECTORIZED,
+    SCAN_REORDERED,
+    SCANNED_IS_GATHERED,
+    SCANNED_IS_POINTWISE,
     SEPARATE,
     UPDATE_NEEDS_MEMORY,
     WOULD_WAIT,
+    is_dear,
     is_reduction,
+    is_scan,
     own_space,
     why_not_fusible,
     why_not_in_space,
@@ -61,7 +69,7 @@ MAX_RELATED_ARRAYS = 32  # arrays of a kernel that are searched for related kern
 MAX_SHARING_KERNELS = 8  # readers of an array that are tried
 
 
-def form_kernels(graph: Graph, _target: Backend) -> Graph:
+def form_kernels(graph: Graph, target: Backend) -> Graph:
     """Group what is stored into kernels; every other node is inlined into the kernels that need it.
 
     >>> from minifuse.testing.graphs import run_pass, trace
@@ -77,7 +85,7 @@ def form_kernels(graph: Graph, _target: Backend) -> Graph:
     """
     if (root := find_only_root(graph)) is not None:
         return graph.decide(kernels=(KernelGroup(IterationSpace(root.shape, ()), (root,), (root,), EARLY),))
-    sweep = KernelSweep(graph)
+    sweep = KernelSweep(graph, target)
     for phase in graph.phases:
         sweep.add_phase(phase)
     return graph.decide(kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
@@ -101,7 +109,8 @@ def find_only_root(graph: Graph) -> Node | None:
 class KernelSweep:
     """The kernels so far. A kernel of a phase loads the results of earlier phases, and does not join their kernels."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, target: Backend) -> None:
+        self.target = target
         self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
         self.updates, self.has_gathers = SliceUpdates(graph), graph.has(GatherND)
         self.outputs, self.saved = graph.stored_roots, set(map(strip_views, graph.saved))
@@ -148,7 +157,7 @@ class KernelSweep:
     def place(self, root: Node) -> None:
         """Add a root to a kernel, or several roots if the kernel would be too long."""
         reads = self.find_reads(root)
-        if len(reads.computed) > MAX_OPS and not isinstance(root.function, SEPARATE):
+        if len(reads.computed) > MAX_OPS and (is_scan(root) or not isinstance(root.function, SEPARATE)):
             reads = self.split_long_region(root, reads)
         kernel, reasons = self.choose_kernel(root, reads)
         if kernel is None:
@@ -182,6 +191,8 @@ class KernelSweep:
                 required = {x: self.materialized.get(x) or why_not_prologue(x) for x in loaded}
             case PadSlice() | SliceUpdate():
                 inputs, required = [], dict.fromkeys(map(strip_views, self.updates.needed_inputs(root)), UPDATE_NEEDS_MEMORY)
+            case CompositeOutput(op=Scan()):
+                inputs = list(root.inputs)
             case CompositeOutput():
                 inputs, required = [], dict.fromkeys(map(strip_views, root.inputs), COMPOSITE_IS_ONE_CALL)
             case Reduce() | ScatterReduce():
@@ -235,7 +246,8 @@ class KernelSweep:
         """
         match root.function:
             case CompositeOutput(op):
-                return self.composites.setdefault((op, root.inputs), separate_kernel(root)), {}
+                others = {x: SCANNED_IS_POINTWISE for x in reads.leaves if not x.is_pointwise}
+                return self.composites.setdefault((op, root.inputs), separate_kernel(root)), others | reads.required
             case Matmul():
                 inner = [x for x in reads.leaves if not x.is_pointwise]  # of operands that are inlined
                 return separate_kernel(root), {x: why_not_prologue(x) for x in inner} | reads.required
@@ -287,7 +299,7 @@ class KernelSweep:
                 return reason
         if kernel.is_closed:  # of an identity that shares the buffer of a slice update
             return UPDATE_NEEDS_MEMORY
-        if kernel.matmul is None:
+        if kernel.core is None:
             if (reason := why_not_in_space(root, kernel.space, sources)) is not None:
                 return reason
         elif (reason := self.why_no_epilogue(root, reads, kernel)) is not None:
@@ -304,9 +316,16 @@ class KernelSweep:
         return self.materialized.get(source) if leaf is not source else None
 
     def why_no_epilogue(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
-        """Return why a root cannot be in the epilogue of a matmul; None if it can."""
+        """Return why a root cannot be in the epilogue of a matmul or a scan; None if it can."""
+        assert kernel.core is not None
         if reads.space.dims or any(map(self.region.is_nested, reads.computed)):
-            return REDUCTION_NEEDS_ROWS
+            return SCAN_NEEDS_ROWS if is_scan(kernel.core) else REDUCTION_NEEDS_ROWS
+        if is_scan(kernel.core):
+            if root.shape != kernel.space.shape:
+                return SCAN_REORDERED
+            if GATHER_NEEDS_MEMORY in reads.required.values():
+                return SCANNED_IS_GATHERED
+            return SCAN_NOT_VECTORIZED if self.target.is_host and is_dear(reads.computed) else None
         has_epilogue = len(kernel.members) > 1
         if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):
             return MATMUL_REORDERED
@@ -341,7 +360,7 @@ class KernelSweep:
         space, others = reads.space, dict[Node, str]()
         for reader in self.related_readers(reads):
             kernel = self.kernel_of[reader]
-            if kernel.is_closed or kernel.matmul is not None or kernel in producers:
+            if kernel.is_closed or kernel.core is not None or kernel in producers:
                 continue
             if (reason := why_not_merged(kernel.space, space)) is not None:
                 others = others or {reader: reason}
@@ -357,7 +376,7 @@ class KernelSweep:
         for source in list(arrays):
             neighbors = [source, *self.readers.get(source, ())[-MAX_SHARING_KERNELS:]]
             for kernel in dict.fromkeys(self.kernel_of[x] for x in neighbors if x in self.kernel_of):
-                if kernel.matmul is None and not kernel.is_closed:
+                if kernel.core is None and not kernel.is_closed:
                     arrays |= dict.fromkeys(islice((*kernel.members, *kernel.arrays), MAX_RELATED_ARRAYS))
         return list(
             dict.fromkeys(x for array in arrays for x in self.readers.get(array, ())[: -1 - MAX_SHARING_KERNELS : -1])

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from types import MappingProxyType
 
+from ..core.operators import Operator
 from ..ir.array_functions import Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node, strip_views
+from ..ir.scan import Scan
 from .iteration_space import IterationSpace, reduction_space
 
 SAVED_FOR_BACKWARD = "it is saved for the backward pass"
@@ -18,6 +20,12 @@ OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
 OPERAND_ENDS_ROWS = "the kernel that reduces its rows stores it in the same pass"
 OPERAND_IS_INDEX = "the prologue of a matmul reads arrays, and this operand is a range of integers"
 PROLOGUE_IS_POINTWISE = "the prologue of a matmul must be pointwise, and this operand is a reduction"
+SCANNED_IS_POINTWISE = "the prologue of a scan is pointwise, and this operand is not"
+SCANNED_IS_GATHERED = "the prologue of a scan reads elements in the order of the scan"
+SCAN_NEEDS_ROWS = "a row reduction needs complete rows; a block of a scan has only parts"
+SCAN_REORDERED = "an epilogue reads each element of its scan once and in order, and a view repeats or reorders them"
+ONE_SCAN_PER_KERNEL = "a kernel computes one scan"
+SCAN_NOT_VECTORIZED = "a CPU computes a scan one element after the other, and this takes too many ops for that"
 REDUCTION_NEEDS_ROWS = "a row reduction needs complete rows; a matmul tile holds only parts"
 REDUCTION_REORDERED = "a kernel has one result of its reduction per row, and a view reorders or repeats these results"
 MATMUL_REORDERED = "an epilogue reads each element of its matmul once and in order, and a view repeats or reorders them"
@@ -37,6 +45,7 @@ MAX_CACHED_ROW = 1 << 10  # results of a nested reduction that a kernel keeps fo
 MAX_SHARED_AXIS = 16  # indices of a row axis for which a kernel computes a nested reduction once, if all need it
 MAX_OPS_PER_BYTE = 2  # ops that may be computed again for each byte that is not stored or loaded
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
+MAX_RECOMPUTED_COST = 8  # additions, above which operands of a matmul, a sum by index or a scan on a CPU are stored
 SEPARATE = (PadSlice, SliceUpdate, ScatterReduce, CompositeOutput)  # functions whose kernels compute nothing else
 
 
@@ -53,6 +62,10 @@ def why_not_fusible(leaf: Node, consumer: Node, not_nested: Mapping[Node, str] =
             return UPDATE_NEEDS_MEMORY
         case ScatterReduce():
             return SCATTER_ADD_ENDS_KERNEL
+        case CompositeOutput(op=Scan()) if space.dims:
+            return SCAN_NEEDS_ROWS
+        case CompositeOutput(op=Scan()):
+            return None if leaf.shape == producer.shape and space.is_read_in_order(leaf) else SCAN_REORDERED
         case CompositeOutput():
             return COMPOSITE_IS_ONE_CALL
         case Matmul() if space.dims:
@@ -147,6 +160,17 @@ def has_rows(node: Node, space: IterationSpace) -> bool:
 def own_space(node: Node) -> IterationSpace:
     """Return the loops of a kernel that computes only one node."""
     return reduction_space(node) if is_reduction(node) else IterationSpace(node.shape, ())
+
+
+def is_dear(computed: Iterable[Node]) -> bool:
+    """Return whether some nodes cost more than may be computed again, or computed one element after the other."""
+    costs = [x.function.cost for x in computed if isinstance(x.function, Operator)]
+    return sum(costs) > MAX_RECOMPUTED_COST
+
+
+def is_scan(node: Node) -> bool:
+    """Return whether a node is an output of a scan."""
+    return isinstance(node.function, CompositeOutput) and isinstance(node.function.op, Scan)
 
 
 def is_reduction(node: Node) -> bool:

@@ -1,7 +1,7 @@
 """Fused kernels under construction: the expressions that they compute, the buffers that they load, the steps so far.
 
-A kernel inlines pointwise ops, the reductions of its own rows and nested reductions, or it computes one matmul with its
-epilogue. It loads everything else from memory.
+A kernel inlines pointwise ops, the reductions of its own rows and nested reductions, or it computes one matmul or scan with
+its epilogue. It loads everything else from memory.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ from ..core.layout import Layout, dense_like, row_major
 from ..core.operators import Operator, floordiv, mod
 from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
 from ..ir.kernel_ir import (
@@ -25,10 +26,13 @@ from ..ir.kernel_ir import (
     Kernel,
     KernelParameter,
     Load,
+    OpaqueOutput,
     ReduceExpr,
     copy_kernel,
 )
 from ..ir.nested_reduce import NestedReduce
+from ..ir.scan import Scan
+from ..ir.step_kernels import ScanKernel
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable, strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED, REFUSED, active_log
@@ -169,6 +173,8 @@ class KernelBuilder:
     ----------
     matmul : Node or None
         The matmul whose epilogue the kernel computes.
+    scan : Scan or None
+        The scan whose epilogue the kernel computes.
     """
 
     def __init__(
@@ -181,6 +187,7 @@ class KernelBuilder:
         self.indexed_operands: dict[BufferView, int] = {}  # sources of gathers
         self.parameters: dict[ParameterSource, int] = {} if parameters is None else parameters
         self.matmul: Node | None = None
+        self.scan: Scan | None = None
         self.roots: dict[Node, Expression] = {}  # reductions of the kernel's rows, and its matmul
         self.expressions: dict[Node, Expression] = {}  # expressions of nodes that have the shape of the space
         self.logged: set[Node] = set()
@@ -299,7 +306,7 @@ class KernelBuilder:
             self.note(INLINED if source.is_pointwise else REDUCTION_FUSED, (source,))
 
     def visit_leaf(self, node: Node, reindex: Reindex) -> Expression:
-        """Return a node that is not inlined: the kernel's own reduction, its matmul, or a load."""
+        """Return a node that is not inlined: the kernel's own reduction, its matmul or scan, or a load."""
         source = strip_views(node)
         if isinstance(source.function, Iota):
             buffer = NO_BUFFER, reindex(layout_through_views(node, row_major(source.shape)))
@@ -348,13 +355,16 @@ class KernelBuilder:
         return varying[e]
 
     def inline_root(self, node: Node) -> Expression:
-        """Make a matmul or a reduction part of this kernel."""
+        """Make a matmul, a scan or a reduction part of this kernel."""
         if isinstance(node.function, Matmul):
             self.matmul = node
             self.mark_inlined(node)
             return Accumulator(node.dtype)
         inputs = tuple(self.expression(x, keep_layout) for x in node.inputs)
         self.mark_inlined(node)
+        if isinstance(node.function, CompositeOutput) and isinstance(node.function.op, Scan):
+            self.scan = node.function.op
+            return OpaqueOutput(repr(node.function), inputs, node.dtype)
         return kernel_ir.reduce_expr(node.function.operator, inputs)
 
 
@@ -393,7 +403,8 @@ def emit_kernel(emission: Emission, space: IterationSpace, nodes: Sequence[Node]
         stored = [view, *builder.reserve_copies(node)]
         outputs += stored
         (pointwise_outputs if node.shape == space.shape else row_outputs).extend([found[node]] * len(stored))
-    kernel = Kernel(tuple(pointwise_outputs), tuple(row_outputs))
+    stored_pointwise = tuple(pointwise_outputs)
+    kernel = ScanKernel(builder.scan, stored_pointwise) if builder.scan else Kernel(stored_pointwise, tuple(row_outputs))
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)

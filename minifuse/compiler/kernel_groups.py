@@ -12,7 +12,16 @@ from typing import NamedTuple
 from ..core.interning import toposort
 from ..ir.array_functions import Matmul, Reduce
 from ..ir.graph import Node
-from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, why_not_merged
+from .fusibility import (
+    ALREADY_STORED,
+    ONE_MATMUL_PER_KERNEL,
+    ONE_SCAN_PER_KERNEL,
+    REDUCTION_NEEDS_ROWS,
+    SCAN_NEEDS_ROWS,
+    WOULD_WAIT,
+    is_scan,
+    why_not_merged,
+)
 from .fusible_region import is_recomputable
 from .iteration_space import IterationSpace
 
@@ -42,8 +51,8 @@ class GrowingKernel:
     space : IterationSpace
     is_closed : bool
         True if nothing may join it.
-    matmul : Node or None
-        The matmul whose epilogue it computes.
+    core : Node or None
+        The matmul or the scan whose epilogue it computes.
     members : list of Node
         The roots that it computes, inputs first.
     inlined_members : set of Node
@@ -58,8 +67,8 @@ class GrowingKernel:
         Kernels whose results it loads, and kernels that load its results.
     """
 
-    def __init__(self, space: IterationSpace, is_closed: bool = False, matmul: Node | None = None) -> None:
-        self.space, self.is_closed, self.matmul = space, is_closed, matmul
+    def __init__(self, space: IterationSpace, is_closed: bool = False, core: Node | None = None) -> None:
+        self.space, self.is_closed, self.core = space, is_closed, core
         self.members: list[Node] = []
         self.inlined_members: set[Node] = set()
         self.arrays: dict[Node, None] = {}
@@ -70,12 +79,12 @@ class GrowingKernel:
 
     @property
     def priority(self) -> int:
-        """Return which kernels a root joins first: those that reduce rows, then those of matmuls, then others."""
-        return 0 if self.space.dims else 1 if self.matmul is not None else 2
+        """Return which kernels a root joins first: those that reduce rows, then those of matmuls and scans, then others."""
+        return 0 if self.space.dims else 1 if self.core is not None else 2
 
     def add(self, root: Node, reads: RootReads, passes: int) -> None:
         """Add a root."""
-        if reads.space.dims or (len(self.members) == 1 and self.matmul is not None):
+        if reads.space.dims or (len(self.members) == 1 and self.core is not None):
             self.space = reads.space
         self.members.append(root)
         self.inlined_members |= {root} if is_recomputable(root) else set()
@@ -108,11 +117,12 @@ class GrowingKernel:
 
     def why_not_united(self, other: "GrowingKernel") -> str | None:
         """Return why this kernel and another cannot be one; None if they can."""
-        if self.matmul is not None and other.matmul is not None:
-            return ONE_MATMUL_PER_KERNEL
-        if self.matmul is not None or other.matmul is not None:
+        cores = [x for x in (self.core, other.core) if x is not None]
+        if len(cores) == 2:
+            return ONE_SCAN_PER_KERNEL if any(map(is_scan, cores)) else ONE_MATMUL_PER_KERNEL
+        if cores:
             has_rows = self.space.dims or other.space.dims
-            return REDUCTION_NEEDS_ROWS if has_rows else ALREADY_STORED
+            return ALREADY_STORED if not has_rows else SCAN_NEEDS_ROWS if is_scan(cores[0]) else REDUCTION_NEEDS_ROWS
         if (reason := why_not_merged(self.space, other.space)) is not None:
             return reason
         if len(self.computed | other.computed) > MAX_OPS:
@@ -143,9 +153,9 @@ class GrowingKernel:
 
 
 def separate_kernel(root: Node) -> GrowingKernel:
-    """Return a kernel that computes one root, and that others may join only if the root is a matmul."""
-    is_matmul = isinstance(root.function, Matmul)
-    return GrowingKernel(IterationSpace(root.shape, ()), not is_matmul, root if is_matmul else None)
+    """Return a kernel that computes one root, and that others may join only if the root is a matmul or a scan."""
+    is_core = isinstance(root.function, Matmul) or is_scan(root)
+    return GrowingKernel(IterationSpace(root.shape, ()), not is_core, root if is_core else None)
 
 
 def sort_kernels(kernels: Iterable[GrowingKernel], rank: dict[Node, int], last: set[Node]) -> list[GrowingKernel]:

@@ -8,21 +8,25 @@ from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, Vi
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, is_view, strip_views
+from ..ir.scan import Scan
 from .fusibility import (
     COMPOSITE_IS_ONE_CALL,
     GATHER_NOT_IN_MATMUL,
+    MAX_RECOMPUTED_COST,
     OPERAND_ENDS_ROWS,
     OPERAND_IS_INDEX,
     OPERAND_IS_SHARED,
+    SCAN_NOT_VECTORIZED,
+    SCANNED_IS_GATHERED,
+    SCANNED_IS_POINTWISE,
     UPDATE_NEEDS_MEMORY,
     VALUE_IS_SELECTED,
+    is_dear,
 )
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph, needs
 from .reindexing import ViewChains
 from .slice_updates import SliceUpdates
-
-MAX_RECOMPUTED_COST = 8  # additions, above which rows of a matmul's operand, or values of a sum by index, are stored
 
 
 @needs(Matmul, PadSlice, SliceUpdate, CompositeOutput, ScatterReduce)
@@ -57,12 +61,17 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 reasons |= {x: OPERAND_IS_INDEX for x in operands if isinstance(x.function, Iota)}
             case PadSlice() | SliceUpdate() if node not in updates.inner:
                 reasons = dict.fromkeys(map(strip_views, updates.needed_inputs(node)), UPDATE_NEEDS_MEMORY)
+            case CompositeOutput(op=Scan()):
+                computed = {x: region.walk([x]) for x in filter(is_inlinable, map(strip_views, node.inputs))}
+                reasons = {x: SCANNED_IS_GATHERED for x, xs in computed.items() if region.gather_sources(xs)}
+                reasons |= {x: SCANNED_IS_POINTWISE for x, xs in computed.items() if any(map(region.is_nested, xs))}
+                if target.is_host:
+                    reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if is_dear(xs)}
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
             case ScatterReduce() if not target.is_host:
                 value = strip_views(node.inputs[0].inputs[1])
-                costs = [x.function.cost for x in region.walk([value]) if isinstance(x.function, Operator)]
-                reasons = {value: VALUE_IS_SELECTED} if sum(costs) > MAX_RECOMPUTED_COST else {}
+                reasons = {value: VALUE_IS_SELECTED} if is_dear(region.walk([value])) else {}
             case _:
                 continue
         found |= {x: reason for x, reason in reasons.items() if is_inlinable(x)}
@@ -75,5 +84,5 @@ def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:
     The kernel of the reductions then stores it while it has the row, and no other kernel reads the row again.
     """
     rows = [x for x in map(strip_views, computed) if isinstance(x.function, Reduce)]
-    is_dear = any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
-    return is_dear and any(x.inputs[0].shape == operand.shape for x in rows)
+    has_dear_op = any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
+    return has_dear_op and any(x.inputs[0].shape == operand.shape for x in rows)

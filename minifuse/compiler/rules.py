@@ -17,10 +17,11 @@ from ..ir.composite_op import CompositeOp, CompositeOutput
 from ..ir.gather import BatchedUpdate, Gather, GatherND, Scatter, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
 from ..ir.indexing import combine
+from ..ir.scan import Scan
 from ..ir.sorted_scatter import DTYPES as SORTED_DTYPES
 from ..ir.sorted_scatter import MIN_COMPARISONS, MIN_SELECTIONS, scatter_by_sort, update_by_sort
 from ..ir.sorted_scatter import OPERATORS as SORTED_OPERATORS
-from ..ir.step_kernels import CompositeKernel
+from ..ir.step_kernels import CompositeKernel, ScanKernel, plain_scan
 from ..ir.steps import Step
 from .graph import Graph, needs
 
@@ -67,9 +68,12 @@ def composite_step(node: Node, op: CompositeOp) -> Step:
     return Step.of_layouts(composite_kernel(node, op), outputs[0].shape, (), outputs, inputs)
 
 
-def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel:
-    """Return the kernel of a composite op, of which a node is an output."""
-    return CompositeKernel(op, tuple(x.dtype for x in node.inputs), tuple(dtype for _, dtype in op.infer(*node.inputs)))
+def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel | ScanKernel:
+    """Return the kernel of a composite op, of which a node is an output; of a scan, without prologue and epilogue."""
+    dtypes = tuple(x.dtype for x in node.inputs)
+    if isinstance(op, Scan):
+        return plain_scan(op, dtypes)
+    return CompositeKernel(op, dtypes, tuple(dtype for _, dtype in op.infer(*node.inputs)))
 
 
 @needs(pow)

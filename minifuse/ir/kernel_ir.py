@@ -152,7 +152,7 @@ class ReduceExpr(Expression):
 
 
 class OpaqueOutput(Expression):
-    """One output of a composite op that the backend runs as a library call. Its inputs are all inputs of the op."""
+    """One output of a composite op, which the backend computes in a way of its own. Its inputs are all inputs of the op."""
 
     __slots__ = ("name",)
 
@@ -239,8 +239,7 @@ def reduce_expr(
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     dtype = dtype or inputs[operator.states.index(operator)].dtype
     arguments = (dtype is bool_ and operator.on_bools) or operator, inputs, dtype
-    found: ReduceExpr = ReduceExpr(*arguments) if dims is None else ReduceExpr(*arguments, dims)
-    return found
+    return ReduceExpr(*arguments) if dims is None else ReduceExpr(*arguments, dims)
 
 
 def distinct_reductions(reductions: "Iterable[ReduceExpr]") -> list[ReduceExpr]:
@@ -262,6 +261,8 @@ def with_inputs(e: Expression, inputs: tuple[Expression, ...]) -> Expression:
         return Op(e.operator, inputs, e.dtype)
     if isinstance(e, ReduceExpr):
         return reduce_expr(e.operator, inputs, e.dims, e.dtype)
+    if isinstance(e, OpaqueOutput):
+        return OpaqueOutput(e.name, inputs, e.dtype)
     return type(e)(e.index, e.stores_before, inputs, e.dtype) if isinstance(e, IndexedAccess) else e
 
 
@@ -281,7 +282,7 @@ def replace_in(
 
 
 class StepKernel(metaclass=Interned):
-    """The computation of a step of a plan: expressions of its inputs, without sizes, strides and memory. One of four kinds.
+    """The computation of a step of a plan: expressions of its inputs, without sizes, strides and memory. One of five kinds.
 
     Attributes
     ----------
@@ -424,9 +425,8 @@ class Kernel(StepKernel):
             return f"all of {shape} as one row"
         outer = self.outer_dims(dims) if self.is_nested else dims
         inner = tuple(d for d in dims if d not in outer)
-        return f"rows of {shape} along {format_dims(outer)}" + f", with reductions along {format_dims(inner)} inside" * bool(
-            inner
-        )
+        inside = f", with reductions along {format_dims(inner)} inside" * bool(inner)
+        return f"rows of {shape} along {format_dims(outer)}{inside}"
 
 
 def format_dims(dims: Sequence[int]) -> str:

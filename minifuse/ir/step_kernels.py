@@ -1,4 +1,4 @@
-"""The other kinds of kernels that a step may have, besides `Kernel`: matmuls, composite ops, and batches of one kernel."""
+"""The other kinds of kernels of a step, besides `Kernel`: matmuls, scans, composite ops, and batches of one kernel."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from .kernel_ir import (
     replace,
     replace_in,
 )
+from .scan import Scan
 
 
 class MatmulKernel(StepKernel):
@@ -82,6 +83,48 @@ class MatmulKernel(StepKernel):
         return f"matmul {shapes}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
 
 
+class ScanKernel(StepKernel):
+    """A scan along a dim with a fused prologue and epilogue: all over the shape of the scan.
+
+    op
+        The scan. Its outputs are `OpaqueOutput`s, whose inputs are the states, one expression each: the prologue.
+    pointwise_outputs
+        The expressions stored at each point, functions of these `OpaqueOutput`s and of loads: the epilogue. A plain scan
+        stores the `OpaqueOutput`s themselves.
+    """
+
+    __slots__ = ("op", "states")
+
+    def __init__(self, op: Scan, pointwise_outputs: tuple[Expression, ...]) -> None:
+        self.op, self.pointwise_outputs = op, pointwise_outputs
+        super().__init__(*pointwise_outputs)
+        self.states = self.scanned[0].inputs
+
+    @property
+    def scanned(self) -> list[OpaqueOutput]:
+        """The outputs of the scan that the epilogue reads."""
+        return self.find_all(OpaqueOutput)
+
+    def state_of(self, e: OpaqueOutput) -> int:
+        """Return the state that an output of the scan is."""
+        return self.op.kept[self.op.names.index(e.name)]
+
+    @property
+    def has_prologue(self) -> bool:
+        """True if a state is computed, not only loaded."""
+        return not all(type(e) is Load for e in self.states)
+
+    @property
+    def has_epilogue(self) -> bool:
+        """True unless only outputs of the scan are stored."""
+        return not all(isinstance(e, OpaqueOutput) for e in self.pointwise_outputs)
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return the name of the scan, its shape, and what is fused."""
+        parts = ["prologue"] * self.has_prologue + ["epilogue"] * self.has_epilogue
+        return f"{self.op.names[0]} of {shape} along dim {self.op.dim}{' with ' * bool(parts)}{' and '.join(parts)}"
+
+
 class CompositeKernel(StepKernel):
     """A composite op that the backend computes with a kernel of its own. Each output depends on all inputs.
 
@@ -143,6 +186,12 @@ class BatchedKernel(StepKernel):
         """
         counts = Counter(self.shapes).items()
         return f"pointwise over {' and '.join(f'{n} x {shape}' if n > 1 else str(shape) for shape, n in counts)}"
+
+
+def plain_scan(op: Scan, dtypes: Sequence[DType]) -> ScanKernel:
+    """Return the scan without prologue and epilogue, given the dtype of each state."""
+    loads = tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
+    return ScanKernel(op, tuple(OpaqueOutput(name, loads, dtypes[k]) for name, k in zip(op.names, op.kept, strict=True)))
 
 
 def plain_matmul(dtype: DType) -> MatmulKernel:

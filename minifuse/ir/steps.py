@@ -13,7 +13,7 @@ from ..core.errors import ShapeError
 from ..core.layout import Layout
 from ..core.overlap import intersects, share_bytes
 from .kernel_ir import Expression, Load, LoopNest, ReadOutput, Shape, StepKernel
-from .step_kernels import CompositeKernel
+from .step_kernels import CompositeKernel, ScanKernel
 
 BufferView = tuple[int, Layout]
 NO_BUFFER = -1  # the slot of an operand that has a layout but no memory: an index value
@@ -23,9 +23,9 @@ NO_BUFFER = -1  # the slot of an operand that has a layout but no memory: an ind
 class Step:
     """One launch of a plan: what it computes, over which points, and where its operands are.
 
-    The kernel is a description without sizes or memory: a `Kernel`, a `MatmulKernel`, a `CompositeKernel` or a
-    `BatchedKernel`. `Backend.compile` turns the step into an executable, which a host program launches with the addresses of
-    `outputs`, `inputs` and `indexed_operands`, then `numbers`.
+    The kernel is a description without sizes or memory: a `Kernel`, a `MatmulKernel`, a `ScanKernel`, a `CompositeKernel`
+    or a `BatchedKernel`. `Backend.compile` turns the step into an executable, which a host program launches with the
+    addresses of `outputs`, `inputs` and `indexed_operands`, then `numbers`.
 
     Attributes
     ----------
@@ -154,11 +154,11 @@ class Step:
         """Return this step with some outputs stored in other places: the index of an output -> its target.
 
         Loads of the inputs equal to a target become `ReadOutput`. With reductions, no load changes: a row output is stored
-        after all loads of its row. Nor does one of a composite op, which gets the address of each input.
+        after all loads of its row. Nor does one of a scan or of a composite op, which gets the address of each input.
         """
         outputs = [targets.get(k, view) for k, view in enumerate(self.outputs)]
         aliased = {view: k for k, view in targets.items()}
-        if self.dims or isinstance(self.kernel, CompositeKernel) or aliased.keys().isdisjoint(self.inputs):
+        if self.dims or isinstance(self.kernel, CompositeKernel | ScanKernel) or aliased.keys().isdisjoint(self.inputs):
             return replace(self, outputs=outputs)
         change, inputs = alias_inputs(self.inputs, aliased)
         return replace(self, kernel=self.kernel.replace_loads(change), outputs=outputs, inputs=inputs)

@@ -11,14 +11,15 @@ from minifuse.core.layout import row_major
 from minifuse.core.operators import add
 from minifuse.ir.monoids import RECURRENCE
 from minifuse.ir.scan import Scan
+from minifuse.ir.step_kernels import plain_scan
 
 LARGE = row_major((8192, 8192))
 CASES = {
-    "rows": (Scan(add, 1, False, (0,)), [LARGE] * 2, [float32] * 2),
-    "columns": (Scan(add, 0, True, (0,)), [LARGE] * 2, [float32] * 2),
-    "columns of float64": (Scan(add, 0, False, (0,)), [LARGE] * 2, [float64] * 2),
-    "chunks": (Scan(add, 0, False, (0,)), [row_major((1 << 24,))] * 2, [float32] * 2),
-    "recurrence": (Scan(RECURRENCE.states[0], 1, True, (1,)), [LARGE] * 3, [float32] * 3),
+    "rows": (plain_scan(Scan(add, 1, False, (0,)), [float32]), [LARGE] * 2),
+    "columns": (plain_scan(Scan(add, 0, True, (0,)), [float32]), [LARGE] * 2),
+    "columns of float64": (plain_scan(Scan(add, 0, False, (0,)), [float64]), [LARGE] * 2),
+    "chunks": (plain_scan(Scan(add, 0, False, (0,)), [float32]), [row_major((1 << 24,))] * 2),
+    "recurrence": (plain_scan(Scan(RECURRENCE.states[0], 1, True, (1,)), [float32] * 2), [LARGE] * 3),
 }
 
 

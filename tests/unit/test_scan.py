@@ -22,10 +22,9 @@ from minifuse.core.operators import add, maximum, minimum, mul, or_
 from minifuse.ir.monoid import Monoid
 from minifuse.ir.monoids import LAST_EXTREME, LOGADDEXP, RECURRENCE
 from minifuse.ir.scan import Scan, recurrence, scan
-from minifuse.ir.step_kernels import CompositeKernel
+from minifuse.ir.step_kernels import plain_scan
 from minifuse.ir.steps import Step
 from minifuse.testing import gradcheck
-from tests.steps import composite_step
 
 
 def run_recurrence(a, b):
@@ -169,7 +168,8 @@ def test_a_backend_with_four_methods_scans():
         name = "four methods"
 
     backend = FourMethods()
-    step = composite_step(Scan(add, 0, False, (0,)), [row_major((3,))], [float64])
+    kernel = plain_scan(Scan(add, 0, False, (0,)), [float64])
+    step = Step.of_layouts(kernel, (3,), (), [row_major((3,))], [row_major((3,))])
     assert backend.supports(step) is None
     assert backend.compile(step).cost().launches == 3
     assert "scan_add along dim 0 of (3,)" in backend.compile(step).source
@@ -190,7 +190,8 @@ def test_few_long_lines_are_scanned_in_chunks(name, shape, dim, monkeypatch):
         inputs = [Operand.from_array(x) for x in sample(name, shape, "float32", dim)]
         expected = reference(name, [x.array() for x in inputs], dim, reverse)
         outputs = [Operand.from_array(np.full(shape, 9, inputs[k].data.dtype)) for k in kept]
-        compiled = CpuScan(scan_step(op, outputs, inputs), op)
+        step = scan_step(op, outputs, inputs)
+        compiled = CpuScan(step, step.kernel)
         assert compiled.cost().launches == 3
         compiled.load()(*[x.address for x in (*outputs, *inputs)])
         for y, reference_y in zip(outputs, expected, strict=True):
@@ -200,10 +201,8 @@ def test_few_long_lines_are_scanned_in_chunks(name, shape, dim, monkeypatch):
 def scan_step(op, outputs, inputs):
     """Return the step of a scan over operands."""
     layouts = [[x.layout.without_offset() for x in group] for group in (outputs, inputs)]
-    dtypes = [BY_NUMPY[x.data.dtype] for x in inputs]
-    return Step.of_layouts(
-        CompositeKernel(op, tuple(dtypes), tuple(dtypes[k] for k in op.kept)), layouts[0][0].shape, (), *layouts
-    )
+    kernel = plain_scan(op, [BY_NUMPY[x.data.dtype] for x in inputs])
+    return Step.of_layouts(kernel, layouts[0][0].shape, (), *layouts)
 
 
 # The cuda backend, in the interpreter.
@@ -228,8 +227,8 @@ def launches(name, form, reverse=False, dtype="float32"):
     outputs = [Operand.from_array(np.full(shape, 9, inputs[k].data.dtype)) for k in kept]
     operands = [*outputs, *inputs]
     layouts = [x.layout.without_offset() for x in operands]
-    dtypes = [BY_NUMPY[x.data.dtype] for x in operands]
-    problem = ScanProblem(Scan(operator, dim, reverse, kept), layouts, dtypes, 4, tile, chunks)
+    kernel = plain_scan(Scan(operator, dim, reverse, kept), [BY_NUMPY[x.data.dtype] for x in inputs])
+    problem = ScanProblem(kernel, layouts, 4, tile, chunks)
     assert problem.chunks == chunks
 
     def verify():

@@ -32,11 +32,10 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
-from ...ir.scan import Scan
 from ...ir.selection import Selection
 from ...ir.sort import Sort
 from ...ir.sorted_scatter import IntegerScatter, SortedScatter
-from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
+from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, ScanKernel, plain_matmul
 from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ..base import (
@@ -109,8 +108,8 @@ class CudaBackend(Backend):
                 return CudaBatch(self.device, step, kernel)
             case CompositeKernel(op=op) if op.names[0] in ATTENTION_KERNELS:
                 return CudaAttention(self.device, step, op)
-            case CompositeKernel(op=Scan() as op):
-                return CudaScan(self.device, step, op)
+            case ScanKernel() as kernel:
+                return CudaScan(self.device, step, kernel)
             case CompositeKernel(op=IndexUpdate() as op):
                 return CudaIndexUpdate(self.device, step, op)
             case CompositeKernel(op=Sort() as op):

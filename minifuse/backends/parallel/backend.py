@@ -30,9 +30,8 @@ from ...ir.kernel_ir import (
     widen,
 )
 from ...ir.kernel_tracing import trace
-from ...ir.scan import Scan
 from ...ir.search import SearchSorted
-from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
+from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, ScanKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
@@ -258,8 +257,8 @@ class ParallelBackend(Backend):
                 return CpuBatch(step, kernel)
             case CompositeKernel(op=op) if (module := CONVOLUTIONS.get(op.names[0])) is not None:
                 return CpuConvolution(self, step, op, module)
-            case CompositeKernel(op=Scan() as op):
-                return CpuScan(step, op)
+            case ScanKernel() as kernel:
+                return CpuScan(step, kernel)
             case CompositeKernel(op=SearchSorted()) if prod(step.shape) >= MIN_SEARCHED_VALUES:
                 return NoExecutable(step, "a kernel searches many values on all cores, which NumPy does not")
             case CompositeKernel(op=IndexUpdate() as op):

@@ -5,26 +5,24 @@ vectors, if the lines lie side by side in memory; else on LANES of them, whose a
 are too few lines for all threads, each is cut into chunks and scanned in three steps: the totals of all chunks, the scan of
 these totals, and the scan of each chunk, which starts from the total of the chunks before it.
 
-Floats are accumulated in float64.
+Floats are accumulated in float64. The prologue is computed where an element is loaded, the epilogue where it is stored.
 """
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import prod
 from typing import NamedTuple
 
-from ...core.dtypes import DType
 from ...core.layout import row_major
-from ...core.operators import Operator
 from ...core.rounding import ceil_div
+from ...ir.kernel_ir import Kernel, KernelParameter, Load
 from ...ir.monoid import monoid_of
 from ...ir.scan import Scan
-from ...ir.step_kernels import CompositeKernel
+from ...ir.step_kernels import ScanKernel, plain_scan
 from ...ir.steps import Step
 from ...runtime.memory_pool import allocate, round_to_size_class
-from ..codegen.expression_printer import ExpressionPrinter
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
-from ..codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest, combination_kernel
+from ..codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest, ScanPrinter
 from ..executable import Cost, Executable, Launcher, do_nothing
 from ..fallback_scan import accumulator_dtype
 from .compiler import SerialLoops, compile_kernel_text
@@ -37,12 +35,12 @@ CHUNKS_PER_THREAD = 2 * LANES
 
 
 class CpuScan(Executable):
-    """A scan along a dim."""
+    """A scan along a dim, with its prologue and epilogue."""
 
-    def __init__(self, step: Step, op: Scan) -> None:
+    def __init__(self, step: Step, kernel: ScanKernel) -> None:
         super().__init__(step)
-        self.op, self.dtypes = op, tuple(step.kernel.operand_dtypes())
-        self.states = [accumulator_dtype(x) for x in self.dtypes[len(op.kept) :]]
+        self.kernel, self.op = kernel, kernel.op
+        self.states = [accumulator_dtype(e.dtype) for e in kernel.states]
 
     @cached_property
     def nest(self) -> ScanNest:
@@ -78,7 +76,7 @@ class CpuScan(Executable):
         inner = [strides[axis] for strides in nest.strides] if self.columns else list(nest.steps)
         kinds = tuple(str(x) if x in (0, 1) else "s" for x in inner)
         width = 0 if self.columns else self.width
-        return scan_text(self.op.operator, self.dtypes, self.op.kept, CpuScanForm(mode, len(nest.sizes), kinds, width))
+        return scan_text(self.kernel, CpuScanForm(mode, len(nest.sizes), kinds, width))
 
     @property
     def source(self) -> str:
@@ -107,29 +105,31 @@ class CpuScan(Executable):
         nest, count = self.nest, prod(self.nest.sizes) * self.chunks
         if self.columns:
             count = count // self.columns * ceil_div(self.columns, self.width)
-        work = prod(self.step.shape) * monoid_of(self.op.operator).cost(self.states)
+        cost = monoid_of(self.op.operator).cost(self.states) + Kernel(self.kernel.outputs, ()).cost()
+        work = prod(self.step.shape) * cost
         numbers = [nest.n, self.chunks, ceil_div(nest.n, self.chunks), self.width, *nest.sizes, *nest.starts, *nest.steps]
         numbers += [s for strides in nest.strides for s in strides]
-        addresses = len(self.dtypes) + (len(self.states) if mode != SCAN else 0)
+        addresses = len(self.step.buffer_views()) + (len(self.states) if mode != SCAN else 0)
+        parameters = self.kernel.find_all(KernelParameter)
         chunks = min(count_chunks(count, work), ceil_div(count, LANES) if not self.columns else count)
-        return CpuKernelLauncher(compile_kernel_text(self.text(mode)), count, chunks, addresses, (), numbers)
+        return CpuKernelLauncher(compile_kernel_text(self.text(mode)), count, chunks, addresses, parameters, numbers)
 
     def load_chunks(self) -> Launcher:
         """Return a function that runs the three launches."""
         lines = row_major((prod(self.nest.sizes), self.chunks))
         op = Scan(self.op.operator, 1, False, tuple(range(len(self.states))))
-        kernel = CompositeKernel(op, tuple(self.states), tuple(self.states))
-        layouts = [lines] * len(self.states)
-        scan_totals = CpuScan(Step.of_layouts(kernel, lines.shape, (), layouts, layouts), op).load()
+        kernel, layouts = plain_scan(op, self.states), [lines] * len(self.states)
+        scan_totals = CpuScan(Step.of_layouts(kernel, lines.shape, (), layouts, layouts), kernel).load()
         sum_chunks, scan_chunks = self.launcher(TOTALS), self.launcher(RESUME)
-        sizes = [lines.size * x.itemsize for x in self.states]
+        sizes, count = [lines.size * x.itemsize for x in self.states], len(self.step.buffer_views())
 
-        def launch(*addresses: int) -> None:
+        def launch(*values: int) -> None:
+            addresses, numbers = values[:count], values[count:]
             totals, scanned = ([allocate(round_to_size_class(n)) for n in sizes] for _ in range(2))
             places, scanned_places = ([x.address for x in buffers] for buffers in (totals, scanned))
-            sum_chunks(*addresses, *places)
+            sum_chunks(*addresses, *places, *numbers)
             scan_totals(*scanned_places, *places)
-            scan_chunks(*addresses, *scanned_places)
+            scan_chunks(*addresses, *scanned_places, *numbers)
 
         return launch
 
@@ -147,29 +147,34 @@ class CpuScanForm(NamedTuple):
 
 
 @lru_cache(1024)
-def scan_text(operator: Operator, dtypes: tuple[DType, ...], kept: tuple[int, ...], form: CpuScanForm) -> str:
+def scan_text(kernel: ScanKernel, form: CpuScanForm) -> str:
     """Return the text of a kernel."""
-    return (LaneScanSource if form.lanes else CpuColumnScanSource)(operator, dtypes, kept, form).emit()
+    return (LaneScanSource if form.lanes else CpuColumnScanSource)(kernel, form).emit()
 
 
-class CpuScanSource(ExpressionPrinter):
+class CpuScanSource(ScanPrinter):
     """The text of a scan kernel under construction. `states` are the dtypes of the accumulators."""
 
-    def __init__(self, operator: Operator, dtypes: Sequence[DType], kept: tuple[int, ...], form: CpuScanForm) -> None:
-        self.dtypes, self.kept, self.form = dtypes, kept, form
-        self.states = [accumulator_dtype(x) for x in dtypes[len(kept) :]]
-        self.operands = [f"out{k}" for k in range(len(kept))] + [f"in{k}" for k in range(len(self.states))]
-        super().__init__(combination_kernel(operator, self.states))
+    def __init__(self, kernel: ScanKernel, form: CpuScanForm) -> None:
+        super().__init__(kernel, [accumulator_dtype(e.dtype) for e in kernel.states], SerialLoops.wrapping)
+        self.form, self.operands = form, [*self.outputs, *self.inputs]
 
     def emit(self) -> str:
         """Return the text."""
-        for text in self.functions()[0]:
-            self.line(text)
+        for function in self.functions():
+            for text in function:
+                self.line(text)
+        pointers = {**self.dtypes, **{f"total{k}": x for k, x in enumerate(self.states) if self.form.mode != SCAN}}
         places = [
-            (name, f"pointer_{dtype.short}(args[{{}}])") for name, dtype in zip(self.operands, self.dtypes, strict=True)
+            (name, "args[{}]" if name in self.index_values else f"pointer_{dtype.short}(args[{{}}])")
+            for name, dtype in pointers.items()
         ]
-        if self.form.mode != SCAN:
-            places += [(f"total{k}", f"pointer_{dtype.short}(args[{{}}])") for k, dtype in enumerate(self.states)]
+        parameters = self.scan.find_all(KernelParameter)
+        if any(p.dtype.is_float for p in parameters):
+            self.line("numbers = pointer_f64(args)")
+        places += [
+            (f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in parameters
+        ]
         numbers = ["n", "chunks", "length", "width", *[f"n{a}" for a in range(self.form.axes)]]
         numbers += [f"{name}_{part}" for part in ("start", "step") for name in self.operands]
         numbers += [f"{name}_{a}" for name in self.operands for a in range(self.form.axes)]
@@ -197,21 +202,20 @@ class CpuScanSource(ExpressionPrinter):
             terms = [f"{name}_start", f"first * {name}_step", *[f"i{a} * {name}_{a}" for a in range(axes)]]
             self.line(f"{name}_at{suffix} = {' + '.join(terms)}")
 
-    def value(self, k: int, place: str) -> str:
-        """Return the element of input k at a place, in the type of its accumulator."""
-        text = SerialLoops().load(f"in{k}[{place}]", self.dtypes[len(self.kept) + k])
-        return text if self.states[k] is self.dtypes[len(self.kept) + k] else f"{self.states[k].short}({text})"
+    def array_element(self, e: Load) -> str:
+        """Return the text of an element of an array."""
+        name = f"in{e.index}"
+        return SerialLoops().load(f"{name}[{self.place(name)}]", e.dtype)
 
-    def store(self, output: int, place: str, value: str) -> None:
-        """Emit a store of an output, unless only totals are computed."""
+    def store(self, totals: Sequence[str]) -> None:
+        """Emit the epilogue and the stores of all outputs at this point, unless only totals are computed."""
         if self.form.mode != TOTALS:
-            dtype = self.dtypes[output]
-            is_same = dtype is self.states[self.kept[output]]
-            self.line(f"out{output}[{place}] = {value if is_same else f'{dtype.short}({value})'}")
+            for name, value in zip(self.outputs, self.epilogue(totals), strict=True):
+                self.line(f"{name}[{self.place(name)}] = {value}")
 
     def combine(self, a: Sequence[str], b: Sequence[str]) -> None:
         """Emit the combination of the accumulators a with a value."""
-        self.line(f"{', '.join(a)} = combine({', '.join([*a, *b])})")
+        self.line(f"{', '.join(a)} = {self.combine_name}({', '.join([*a, *b])})")
 
 
 class LaneScanSource(CpuScanSource):
@@ -226,13 +230,13 @@ class LaneScanSource(CpuScanSource):
                 self.locate(f"min(group + {r}, stop - 1)", form.axes, f"_{r}")
             totals = {r: [f"a{k}_{r}" for k in range(count)] for r in lanes}
             for r in lanes:
-                values = [self.value(k, f"in{k}_at_{r}") for k in range(count)]
-                self.line(f"{', '.join(totals[r])} = {', '.join(values)}")
+                self.at(partial(self.position, r, "0"))
+                self.line(f"{', '.join(totals[r])} = {', '.join(self.prologue(is_reused=form.mode != TOTALS))}")
                 if form.mode == RESUME:
                     before = [f"total{k}[line_{r} * chunks + chunk_{r} - 1]" for k in range(count)]
                     with self.block(f"if chunk_{r} > 0:"):
-                        self.line(f"{', '.join(totals[r])} = combine({', '.join([*before, *totals[r]])})")
-                self.store_all(r, totals[r], "0")
+                        self.line(f"{', '.join(totals[r])} = {self.combine_name}({', '.join([*before, *totals[r]])})")
+                self.store(totals[r])
             common = "count_0" if form.lanes == 1 else f"min({', '.join(f'count_{r}' for r in lanes)})"
             self.line(f"common = {common}")
             with self.block("for i in range(1, common):"):
@@ -248,15 +252,11 @@ class LaneScanSource(CpuScanSource):
 
     def advance(self, r: int, totals: Sequence[str]) -> None:
         """Emit one element of a line."""
-        self.combine(totals, [self.value(k, self.place(f"in{k}", r, "i")) for k in range(len(totals))])
-        self.store_all(r, totals, "i")
+        self.at(partial(self.position, r, "i"))
+        self.combine(totals, self.prologue(is_reused=self.form.mode != TOTALS))
+        self.store(totals)
 
-    def store_all(self, r: int, totals: Sequence[str], i: str) -> None:
-        """Emit the stores of all outputs."""
-        for output, state in enumerate(self.kept):
-            self.store(output, self.place(f"out{output}", r, i), totals[state])
-
-    def place(self, name: str, r: int, i: str) -> str:
+    def position(self, r: int, i: str, name: str) -> str:
         """Return the position of element i of a line."""
         kind = self.form.kinds[self.operands.index(name)]
         step = "" if kind == "0" or i == "0" else f" + {i}" if kind == "1" else f" + {i} * {name}_step"
@@ -282,36 +282,34 @@ class CpuColumnScanSource(CpuScanSource):
                 self.line(f"{name}_at += column * {name}_{last}")
             place = f"(line * n{last} + column + c) * chunks + chunk"
             with self.block("for c in range(columns):"):
-                for k in range(count):
-                    self.line(f"{totals[k]} = {self.value(k, self.place(f'in{k}'))}")
+                self.at(self.position)
+                for total, value in zip(totals, self.prologue(), strict=True):
+                    self.line(f"{total} = {value}")
             if form.mode == RESUME:
                 before = [f"total{k}[{place} - 1]" for k in range(count)]
                 with self.block("if chunk > 0:", "for c in range(columns):"):
-                    self.line(f"{', '.join(totals)} = combine({', '.join([*before, *totals])})")
+                    self.line(f"{', '.join(totals)} = {self.combine_name}({', '.join([*before, *totals])})")
             if form.mode != TOTALS:
                 with self.block("for c in range(columns):"):
-                    self.store_all(totals)
+                    self.at(self.position)
+                    self.store(totals)
             with self.block("for i in range(1, count):"):
                 for name in self.operands:
                     self.line(f"{name}_at += {name}_step")
                 with self.block("for c in range(columns):"):
-                    names = [f"t{k}" for k in range(count)]
-                    values = [self.value(k, self.place(f"in{k}")) for k in range(count)]
-                    self.line(f"{', '.join(names)} = combine({', '.join([*totals, *values])})")
-                    for k in range(count):
-                        self.line(f"{totals[k]} = t{k}")
-                    self.store_all(names)
+                    names = [f"y{k}" for k in range(count)]
+                    self.at(self.position)
+                    values = self.prologue(is_reused=form.mode != TOTALS)
+                    self.line(f"{', '.join(names)} = {self.combine_name}({', '.join([*totals, *values])})")
+                    for total, name in zip(totals, names, strict=True):
+                        self.line(f"{total} = {name}")
+                    self.store(names)
             if form.mode == TOTALS:
                 with self.block("for c in range(columns):"):
                     for k in range(count):
                         self.line(f"total{k}[{place}] = {totals[k]}")
 
-    def store_all(self, totals: Sequence[str]) -> None:
-        """Emit the stores of all outputs."""
-        for output, state in enumerate(self.kept):
-            self.store(output, self.place(f"out{output}"), totals[state])
-
-    def place(self, name: str) -> str:
+    def position(self, name: str) -> str:
         """Return the position of an element of the block."""
         kind = self.form.kinds[self.operands.index(name)]
         step = "" if kind == "0" else " + c" if kind == "1" else f" + c * {name}_{self.form.axes - 1}"

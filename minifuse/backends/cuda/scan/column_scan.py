@@ -5,6 +5,8 @@ loads are in flight together, and those of the next tile are loaded before the p
 parts of a tile one below the other, and exchange their totals in shared memory.
 """
 
+from ....ir.kernel_ir import Load
+from ..codegen.dialect import storage_of
 from .source import WARP, CudaScanSource
 
 
@@ -22,7 +24,8 @@ class ColumnScanSource(CudaScanSource):
             if self.tile.warps > 1:
                 self.line(f"parts{k} = cuda.shared.array({2 * self.tile.threads}, {dtype.short})")
             self.line(f"x{k} = cuda.local.array({self.tile.items}, {dtype.short})")
-            self.line(f"next{k} = cuda.local.array({self.tile.items}, {dtype.short})")
+        for name in self.prologue_inputs:
+            self.line(f"next_{name} = cuda.local.array({self.tile.items}, {storage_of(self.dtypes[name])})")
 
     def locate(self) -> None:
         """Emit the column of a thread: past the last one, the last one is computed again, and not stored."""
@@ -52,20 +55,23 @@ class ColumnScanSource(CudaScanSource):
         items = self.tile.items
         self.line(f"start = {first}{f' + warp * {items}' * (self.tile.warps > 1)}")
         with self.block(f"if start + {items} <= end:"):
-            for k, name in enumerate(self.inputs):
+            for name in self.prologue_inputs:
                 self.line(f"at = {name}_at + start * {name}_step")
                 with self.block(f"for r in range({items}):"):
-                    self.line(f"next{k}[r] = {name}[at]")
+                    self.line(f"next_{name}[r] = {name}[at]")
                     self.line(f"at += {name}_step")
         with self.block("else:", f"for r in range({items}):"):
             self.line("i = min(start + r, end - 1)")
-            for k, name in enumerate(self.inputs):
-                self.line(f"next{k}[r] = {name}[{name}_at + i * {name}_step]")
+            for name in self.prologue_inputs:
+                self.line(f"next_{name}[r] = {name}[{name}_at + i * {name}_step]")
 
     def load_tile(self) -> None:
-        """Emit the move of the tile that has been loaded to other registers, and the loads of the next one."""
+        """Emit the prologue of the tile that has been loaded, and the loads of the next one."""
+        self.line(f"own = first{f' + warp * {self.tile.items}' * (self.tile.warps > 1)}")
+        self.loaded = {name: f"next_{name}[r]" for name in self.prologue_inputs}
         with self.block(f"for r in range({self.tile.items}):"):
-            self.line(f"{self.each('x', '[r]')} = {self.each('next', '[r]')}")
+            self.at(lambda name: f"{name}_at + (own + r) * {name}_step")
+            self.line(f"{self.each('x', '[r]')} = {', '.join(self.prologue())}")
         with self.block(f"if first + {self.tile_length} < end:"):
             self.load_next(f"first + {self.tile_length}")
 
@@ -80,18 +86,22 @@ class ColumnScanSource(CudaScanSource):
         self.exchange_totals(each("x", f"[{items - 1}]"), pitch, "")
 
     def store_tile(self) -> None:
-        """Emit the combination of a thread's elements with all before them, and the stores."""
-        each = self.each
+        """Emit the combination of a thread's elements with all before them, the epilogue and the stores."""
+        each, epilogue_loads = self.each, [e for e in self.epilogue_values() if isinstance(e, Load)]
+        moving = [*self.outputs, *sorted(f"in{e.index}" for e in epilogue_loads)]
+        self.loaded = {}
         with self.block("if has_prefix:", f"for r in range({self.tile.items}):"):
             self.combine(each("x", "[r]"), each("prefix"), each("x", "[r]"))
-        self.line(f"own = first{f' + warp * {self.tile.items}' * (self.tile.warps > 1)}")
         self.line("rows = end - own if is_line else 0")
-        for output, state in zip(self.outputs, self.kept, strict=True):
-            self.line(f"at = {output}_at + own * {output}_step")
-            with self.block(f"for r in range({self.tile.items}):"):
-                with self.block("if r < rows:"):
-                    self.line(f"{output}[at] = x{state}[r]")
-                self.line(f"at += {output}_step")
+        for name in moving:
+            self.line(f"{name}_place = {name}_at + own * {name}_step")
+        with self.block(f"for r in range({self.tile.items}):"):
+            with self.block("if r < rows:"):
+                self.at(lambda name: f"{name}_place")
+                for name, value in zip(self.outputs, self.epilogue(each("x", "[r]").split(", ")), strict=True):
+                    self.line(f"{name}[{name}_place] = {value}")
+            for name in moving:
+                self.line(f"{name}_place += {name}_step")
 
     def store_totals(self) -> None:
         """Emit the store of the total of a chunk by the first warp."""

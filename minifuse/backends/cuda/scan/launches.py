@@ -9,16 +9,15 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from ....core.dtypes import DType
 from ....core.layout import Layout
-from ....core.operators import Operator
 from ....core.rounding import ceil_div, power_of_two
-from ....ir.scan import Scan
+from ....ir.kernel_ir import IndexValue, KernelParameter
+from ....ir.step_kernels import ScanKernel
 from ....ir.steps import Step
 from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest
 from ...executable import Cost, Executable, Launcher, do_nothing
 from ..compiler import kernel_from_text
-from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, OperandAddress
+from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, NumberArgument, OperandAddress
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
 from .column_scan import ColumnScanSource
@@ -34,9 +33,9 @@ MAX_CHUNKS, MAX_COLUMN_CHUNKS = 1024, 64  # chunks of a line: each block combine
 
 
 @lru_cache(1024)
-def make_scan(operator: Operator, dtypes: tuple[DType, ...], kept: tuple[int, ...], form: CudaScanForm) -> GpuKernel:
-    """Return a kernel. `dtypes` are those of the outputs, then of the inputs: the states."""
-    source = (ColumnScanSource if form.is_columns else RowScanSource)(operator, dtypes, kept, form)
+def make_scan(scan: ScanKernel, form: CudaScanForm) -> GpuKernel:
+    """Return the kernel of a scan with its prologue and epilogue."""
+    source = (ColumnScanSource if form.is_columns else RowScanSource)(scan, form)
     text = source.emit()
     constants = form.mode, *form.tile
     signature = tuple(kind for _, kind in source.parameters())
@@ -49,17 +48,18 @@ class ScanProblem:
 
     def __init__(
         self,
-        op: Scan,
+        kernel: ScanKernel,
         layouts: Sequence[Layout],
-        dtypes: Sequence[DType],
         processors: int,
         tile: ScanTile | None = None,
         chunks: int | None = None,
     ) -> None:
         """Prepare the launches. By default, the tile and the number of chunks depend on the sizes."""
-        self.op, self.dtypes, self.processors = op, tuple(dtypes), processors
-        self.states = self.dtypes[len(op.kept) :]
-        self.nest = ScanNest.of_layouts(op, layouts)
+        self.kernel, self.dtypes, self.processors = kernel, kernel.operand_dtypes(), processors
+        self.states = [e.dtype for e in kernel.states]
+        first_input = len(kernel.outputs)
+        self.index_values = frozenset(first_input + e.index for e in kernel.find_all(IndexValue))
+        self.nest = ScanNest.of_layouts(kernel.op, layouts)
         self.tile = tile or self.choose_tile()
         self.chunks = self.choose_chunks() if chunks is None else chunks
         length = ceil_div(ceil_div(self.nest.n, self.chunks), self.tile_length) * self.tile_length
@@ -122,41 +122,47 @@ class ScanProblem:
         nest, tile, axis = self.nest, self.tile, len(self.nest.sizes) - 1
         inner = [strides[axis] for strides in nest.strides] if self.is_columns else list(nest.steps)
         kinds = tuple(str(x) if x in (0, 1) or (x == -1 and not self.is_columns) else "s" for x in inner)
-        is_wide = is_aligned and not self.is_columns and self.has_vec4_lines(kinds)
-        form = CudaScanForm(mode, len(nest.sizes), kinds, self.is_columns, is_wide, tile)
-        kernel = make_scan(self.op.operator, self.dtypes, self.op.kept, form)
+        form = CudaScanForm(mode, len(nest.sizes), kinds, self.is_columns, self.wide_operands(is_aligned), tile)
+        kernel = make_scan(self.kernel, form)
         arguments: list[Argument] = [OperandAddress(k, start) for k, start in enumerate(nest.starts)]
         if mode != SCAN:
             size = self.lines * self.chunks
             arguments += [OperandAddress(WORKSPACE, k * size) for k in range(len(self.states))]
         arguments += [nest.n, self.chunks, self.length, *nest.sizes, *nest.steps]
         arguments += [s for strides in nest.strides for s in strides]
+        arguments += [NumberArgument(k) for k, _ in enumerate(self.kernel.find_all(KernelParameter))]
         block = (WARP, tile.warps, tile.lines) if self.is_columns else (WARP * tile.warps, tile.lines, 1)
         blocks = self.block_count() * self.chunks
         if not self.is_columns:
             blocks = ceil_div(self.lines * self.chunks, tile.lines)
         return GpuLaunch(kernel, (blocks, 1, 1), block, tuple(arguments))
 
-    def has_vec4_lines(self, kinds: Sequence[str]) -> bool:
-        """Return whether each line of each operand consists of aligned groups of four, or of one element."""
-        operands = zip(kinds, self.nest.strides, strict=True)
-        return self.nest.n % 4 == 0 and all(
-            kind == "0" or (kind in ("1", "-1") and all(s % 4 == 0 for s in strides)) for kind, strides in operands
+    def wide_operands(self, is_aligned: bool) -> tuple[bool, ...]:
+        """Return for each operand whether each of its lines consists of aligned groups of four."""
+        has_groups = is_aligned and not self.is_columns and self.nest.n % 4 == 0
+        operands = enumerate(zip(self.nest.steps, self.nest.strides, self.dtypes, strict=True))
+        return tuple(
+            has_groups
+            and k not in self.index_values
+            and dtype.itemsize >= 4
+            and abs(step) == 1
+            and all(s % 4 == 0 for s in strides)
+            for k, (step, strides, dtype) in operands
         )
 
 
 class CudaScan(Executable):
-    """A scan along a dim."""
+    """A scan along a dim, with its prologue and epilogue."""
 
-    def __init__(self, device: "CudaDevice", step: Step, op: Scan) -> None:
+    def __init__(self, device: "CudaDevice", step: Step, kernel: ScanKernel) -> None:
         super().__init__(step)
-        self.device, self.op = device, op
+        self.device, self.kernel = device, kernel
 
     @cached_property
     def problem(self) -> ScanProblem:
         """The launches."""
         layouts = [x for group in self.step.layouts() for x in group]
-        return ScanProblem(self.op, layouts, self.step.kernel.operand_dtypes(), self.device.multiprocessors)
+        return ScanProblem(self.kernel, layouts, self.device.multiprocessors)
 
     @property
     def source(self) -> str:
@@ -180,8 +186,10 @@ class CudaScanLauncher(PlannedLauncher):
     """A launcher of a scan. Its plan depends on whether all addresses are aligned."""
 
     def __init__(self, device: "CudaDevice", problem: ScanProblem, layouts: Sequence[Layout]) -> None:
-        self.problem = problem
-        super().__init__(device, layouts, [*problem.dtypes, problem.states[0]], [range(len(layouts))])
+        self.problem, self.index_values = problem, problem.index_values
+        self.number_dtypes = [p.dtype for p in problem.kernel.find_all(KernelParameter)]
+        arrays = [k for k in range(len(layouts)) if k not in self.index_values]
+        super().__init__(device, layouts, [*problem.dtypes, problem.states[0]], [arrays])
 
     def plan(self, aligned: AlignmentFlags) -> GpuPlan:
         """Return the launches for addresses of this alignment."""

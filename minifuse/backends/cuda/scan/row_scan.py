@@ -9,6 +9,8 @@ References
 .. [1] W. D. Hillis, G. L. Steele, Data parallel algorithms, 1986, Communications of the ACM 29 (12)
 """
 
+from collections.abc import Sequence
+
 from .source import WARP, CudaScanSource
 
 
@@ -67,24 +69,42 @@ class RowScanSource(CudaScanSource):
         return f"{name}_at" + {"0": "", "1": f" + {i}", "-1": f" - {i}", "s": f" + {i} * {name}_step"}[kind]
 
     def load_tile(self) -> None:
-        """Emit the loads: all before the first element is used. Past the end, the last elements are loaded again."""
+        """Emit the loads and the prologue. Past the end, the last elements are loaded again."""
+        self.loaded = {}
         own = self.tile.items * WARP
         self.line(f"start = first + {f'warp * {own} + ' * (self.tile.warps > 1)}lane * 4")
         with self.block(f"for k in range({self.strips}):"):
-            self.line(f"i = {'min(' if self.form.is_wide else ''}start + {4 * WARP} * k{', end - 4)' * self.form.is_wide}")
-            for k, name in enumerate(self.inputs):
-                kind = self.kind_of[name]
-                elements = [f"x{k}[4 * k{f' + {j}' * (j > 0)}]" for j in range(4)]
-                if kind == "0":
-                    self.line(f"{' = '.join(elements)} = {name}[{name}_at]")
-                elif self.form.is_wide and kind in ("1", "-1"):
-                    back = " - 3" * (kind == "-1")
-                    targets = elements if kind == "1" else elements[::-1]
-                    self.line(f"{', '.join(targets)} = load4({name}, {self.position(name, 'i')}{back})")
-                else:
-                    with self.block("for j in range(4):"):
-                        self.line("p = min(i + j, end - 1)")
-                        self.line(f"x{k}[4 * k + j] = {name}[{self.position(name, 'p')}]")
+            if self.wide:
+                self.line(f"i = min(start + {4 * WARP} * k, end - 4)")
+                self.load_groups(self.prologue_inputs)
+                for j in range(4):
+                    self.at_element(j)
+                    self.line(f"{self.each('x', f'[4 * k + {j}]')} = {', '.join(self.prologue())}")
+            else:
+                self.line(f"i = start + {4 * WARP} * k")
+                with self.block("for j in range(4):"):
+                    self.line("p = min(i + j, end - 1)")
+                    self.at(lambda name: self.position(name, "p"))
+                    self.line(f"{self.each('x', '[4 * k + j]')} = {', '.join(self.prologue())}")
+
+    def load_groups(self, names: Sequence[str]) -> None:
+        """Emit the loads of a group of four elements of each array in which they are adjacent."""
+        for name in [x for x in names if x in self.wide]:
+            targets = [f"{name}v{j}" for j in range(4)]
+            self.line(f"{', '.join(self.in_order(name, targets))} = load4({name}, {self.first_position(name)})")
+
+    def in_order(self, name: str, elements: Sequence[str]) -> Sequence[str]:
+        """Return the elements of a group of four in the order of an array in memory."""
+        return elements[::-1] if self.kind_of[name] == "-1" else elements
+
+    def first_position(self, name: str) -> str:
+        """Return the position of a group of four in an array."""
+        return f"{self.position(name, 'i')}{' - 3' * (self.kind_of[name] == '-1')}"
+
+    def at_element(self, j: int) -> None:
+        """Begin to print the values of element j of a group of four."""
+        self.loaded = {name: f"{name}v{j}" for name in self.inputs if name in self.wide}
+        self.at(lambda name: self.position(name, f"(i + {j})" if j else "i"))
 
     def scan_tile(self) -> None:
         """Emit the scan of each group of four, of the lanes, and of the warps."""
@@ -117,8 +137,9 @@ class RowScanSource(CudaScanSource):
             self.line(f"{target}{k} = {call.format(f'{source}{k}')}")
 
     def store_tile(self) -> None:
-        """Emit the combination of each group of four with all elements before it, and the stores."""
+        """Emit the combination of each group of four with all elements before it, the epilogue and the stores."""
         each = self.each
+        self.loaded = {}
         with self.block(f"for k in range({self.strips}):"):
             self.line(f"{each('b')} = {each('before', '[k]')}")
             self.line("has_before = k > 0 or lane > 0")
@@ -129,17 +150,27 @@ class RowScanSource(CudaScanSource):
             with self.block("if has_prefix or has_before:", "for j in range(4 * k, 4 * k + 4):"):
                 self.combine(each("x", "[j]"), each("b"), each("x", "[j]"))
             self.line(f"i = start + {4 * WARP} * k")
-            wide = [name for name in self.outputs if self.form.is_wide]
             with self.block("if is_line and i < end:"):
-                for output, state in zip(self.outputs, self.kept, strict=True):
-                    elements = [f"x{state}[4 * k{f' + {j}' * (j > 0)}]" for j in range(4)]
-                    if output in wide:
-                        is_back = self.kind_of[output] == "-1"
-                        position = f"{self.position(output, 'i')}{' - 3' * is_back}"
-                        self.line(f"store4({output}, {position}, ({', '.join(elements[::-1] if is_back else elements)}))")
-                    else:
-                        with self.block("for j in range(4):", "if i + j < end:"):
-                            self.line(f"{output}[{self.position(output, '(i + j)')}] = x{state}[4 * k + j]")
+                if self.wide:
+                    self.load_groups(self.epilogue_inputs)
+                    for j in range(4):
+                        self.at_element(j)
+                        values = self.epilogue(each("x", f"[4 * k + {j}]").split(", "))
+                        self.line(f"{', '.join(f'y{n}_{j}' for n in range(len(values)))} = {', '.join(values)}")
+                    for n, name in enumerate(self.outputs):
+                        elements = [f"y{n}_{j}" for j in range(4)]
+                        if name in self.wide:
+                            group = ", ".join(self.in_order(name, elements))
+                            self.line(f"store4({name}, {self.first_position(name)}, ({group}))")
+                        else:
+                            for j, element in enumerate(elements):
+                                self.line(f"{name}[{self.position(name, f'(i + {j})')}] = {element}")
+                else:
+                    with self.block("for j in range(4):", "if i + j < end:"):
+                        self.at(lambda name: self.position(name, "(i + j)"))
+                        values = self.epilogue(each("x", "[4 * k + j]").split(", "))
+                        for name, value in zip(self.outputs, values, strict=True):
+                            self.line(f"{name}[{self.position(name, '(i + j)')}] = {value}")
 
     def store_totals(self) -> None:
         """Emit the store of the total of a chunk by the first thread of the line."""

@@ -2,15 +2,18 @@
 
 A kernel reads each element of memory once and writes it once. A block has a tile of one or several lines in registers, and
 goes on to the next tile of the same lines with the total so far, the carry. Nothing is combined with the identity of the
-operator: a value without elements before it stays as it is.
+operator: a value without elements before it stays as it is. The prologue is computed between the loads of a tile and the
+scan, the epilogue between the scan and the stores.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ....core.dtypes import DType
-from ....core.operators import Operator
-from ...codegen.scan_nest import RESUME, SCAN, TOTALS, combination_kernel
+from ....ir.kernel_ir import Kernel, KernelParameter, Load
+from ....ir.step_kernels import ScanKernel
+from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanPrinter
 from ..codegen.dialect import CudaDialect, CudaPrinter, storage_of
 
 WARP = 32
@@ -35,29 +38,55 @@ class ScanTile(NamedTuple):
 
 
 class CudaScanForm(NamedTuple):
-    """Describe what the text of a kernel depends on, besides the operator and the dtypes.
+    """Describe what the text of a kernel depends on, besides the expressions.
 
     `kinds` are those of the operands' strides along a line: "1", "-1", "0", or "s" for any other. If lines lie side by side,
-    `is_columns` is true and the kinds are those across the lines, along the last axis.
+    `is_columns` is true and the kinds are those across the lines, along the last axis. Operands that are `wide` move in
+    groups of four.
     """
 
     mode: str
     axes: int
     kinds: tuple[str, ...]
     is_columns: bool
-    is_wide: bool
+    wide: tuple[bool, ...]
     tile: ScanTile
 
 
-class CudaScanSource(CudaPrinter):
-    """The text of a scan kernel under construction."""
+class CudaScanSource(ScanPrinter, CudaPrinter):
+    """The text of a scan kernel under construction.
 
-    def __init__(self, operator: Operator, dtypes: Sequence[DType], kept: tuple[int, ...], form: CudaScanForm) -> None:
-        self.dtypes, self.kept, self.form, self.tile = dtypes, kept, form, form.tile
-        self.states = dtypes[len(kept) :]
-        self.outputs, self.inputs = [f"out{k}" for k in range(len(kept))], [f"in{k}" for k in range(len(self.states))]
+    Attributes
+    ----------
+    loaded : dict of str to str
+        The texts of elements that are in registers, by the name of their array.
+    """
+
+    def __init__(self, kernel: ScanKernel, form: CudaScanForm) -> None:
+        super().__init__(kernel, [e.dtype for e in kernel.states], CudaDialect.wrapping)
+        self.form, self.tile = form, form.tile
         self.kind_of = dict(zip([*self.outputs, *self.inputs], form.kinds, strict=True))
-        super().__init__(combination_kernel(operator, self.states), CudaDialect.wrapping)
+        self.wide = {name for name, is_wide in zip([*self.outputs, *self.inputs], form.wide, strict=True) if is_wide}
+        self.loaded: dict[str, str] = {}
+
+    @cached_property
+    def prologue_inputs(self) -> list[str]:
+        """The arrays that the prologue reads."""
+        return self.arrays(Kernel(self.scan.states, ()).find_all(Load))
+
+    @cached_property
+    def epilogue_inputs(self) -> list[str]:
+        """The arrays that the epilogue reads."""
+        return self.arrays(sorted((e for e in self.epilogue_values() if isinstance(e, Load)), key=lambda e: e.index))
+
+    def arrays(self, loads: Sequence[Load]) -> list[str]:
+        """Return the names of the arrays of some loads: not of index values."""
+        return [name for e in loads if (name := f"in{e.index}") not in self.index_values]
+
+    def array_element(self, e: Load) -> str:
+        """Return the text of an element: in a register, if it is loaded, or in memory."""
+        name = f"in{e.index}"
+        return CudaDialect().load(self.loaded.get(name) or f"{name}[{self.place(name)}]", e.dtype)
 
     def each(self, prefix: str, index: str = "") -> str:
         """Return the names of all states: x0[i], x1[i]."""
@@ -65,22 +94,25 @@ class CudaScanSource(CudaPrinter):
 
     def combine(self, target: str, a: str, b: str) -> None:
         """Emit the combination of two values, each the names of all states."""
-        self.line(f"{target} = combine({a}, {b})")
+        self.line(f"{target} = {self.combine_name}({a}, {b})")
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the names and types of the arguments."""
         operands = [*self.outputs, *self.inputs]
-        pointers = [(name, f"*{storage_of(dtype)}") for name, dtype in zip(operands, self.dtypes, strict=True)]
+        pointers = [
+            (name, "i64" if name in self.index_values else f"*{storage_of(dtype)}") for name, dtype in self.dtypes.items()
+        ]
         if self.form.mode != SCAN:
             pointers += [(f"total{k}", f"*{storage_of(dtype)}") for k, dtype in enumerate(self.states)]
         sizes = ["n", "chunks", "length", *[f"n{a}" for a in range(self.form.axes)]]
         strides = [f"{name}_step" for name in operands]
         strides += [f"{name}_{a}" for name in operands for a in range(self.form.axes)]
-        return [*pointers, *[(name, "i64") for name in (*sizes, *strides)]]
+        numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.scan.find_all(KernelParameter)]
+        return [*pointers, *[(name, "i64") for name in (*sizes, *strides)], *numbers]
 
     def emit(self) -> str:
         """Return the text."""
-        (combine,) = self.functions()
+        functions = [line for function in self.functions() for line in (*function, "", "")]
         self.declare()
         self.locate()
         self.start_carry()
@@ -98,7 +130,7 @@ class CudaScanSource(CudaPrinter):
         if self.form.mode == TOTALS:
             self.store_totals()
         names = ", ".join(name for name, _ in self.parameters())
-        return "\n".join([*combine, "", "", f"def kernel({names}):", *self.lines]) + "\n"
+        return "\n".join([*functions, f"def kernel({names}):", *self.lines]) + "\n"
 
     @property
     def tile_length(self) -> int:

@@ -37,9 +37,10 @@ from .fusibility import (
     SEPARATE,
     UPDATE_NEEDS_MEMORY,
     WOULD_WAIT,
-    is_dear,
+    has_dear_op,
     is_reduction,
     is_scan,
+    is_serial,
     own_space,
     why_not_fusible,
     why_not_in_space,
@@ -325,7 +326,8 @@ class KernelSweep:
                 return SCAN_REORDERED
             if GATHER_NEEDS_MEMORY in reads.required.values():
                 return SCANNED_IS_GATHERED
-            return SCAN_NOT_VECTORIZED if self.target.is_host and is_dear(reads.computed) else None
+            is_slow = is_serial(kernel.core, self.target) and has_dear_op([*reads.computed, root])
+            return SCAN_NOT_VECTORIZED if is_slow else None
         has_epilogue = len(kernel.members) > 1
         if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):
             return MATMUL_REORDERED

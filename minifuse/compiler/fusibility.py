@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from types import MappingProxyType
 
+from ..backends.base import Backend
 from ..core.operators import Operator
 from ..ir.array_functions import Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.composite_op import CompositeOutput
@@ -45,7 +46,7 @@ MAX_CACHED_ROW = 1 << 10  # results of a nested reduction that a kernel keeps fo
 MAX_SHARED_AXIS = 16  # indices of a row axis for which a kernel computes a nested reduction once, if all need it
 MAX_OPS_PER_BYTE = 2  # ops that may be computed again for each byte that is not stored or loaded
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
-MAX_RECOMPUTED_COST = 8  # additions, above which operands of a matmul, a sum by index or a scan on a CPU are stored
+MAX_RECOMPUTED_COST = 8  # additions; ops that cost more are not computed again, nor one element after the other
 SEPARATE = (PadSlice, SliceUpdate, ScatterReduce, CompositeOutput)  # functions whose kernels compute nothing else
 
 
@@ -162,10 +163,14 @@ def own_space(node: Node) -> IterationSpace:
     return reduction_space(node) if is_reduction(node) else IterationSpace(node.shape, ())
 
 
-def is_dear(computed: Iterable[Node]) -> bool:
-    """Return whether some nodes cost more than may be computed again, or computed one element after the other."""
-    costs = [x.function.cost for x in computed if isinstance(x.function, Operator)]
-    return sum(costs) > MAX_RECOMPUTED_COST
+def has_dear_op(computed: Iterable[Node]) -> bool:
+    """Return whether the op of a node costs much, such as an exponential, which a CPU computes in vectors."""
+    return any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
+
+
+def is_serial(scan: Node, target: Backend) -> bool:
+    """Return whether the kernel of a scan has no vectors: on a CPU, if its dim is the last one."""
+    return target.is_host and scan.function.op.dim == scan.ndim - 1
 
 
 def is_scan(node: Node) -> bool:

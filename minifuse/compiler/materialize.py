@@ -13,6 +13,7 @@ from itertools import islice
 
 from ..backends.base import Backend
 from ..ir.array_functions import Reduce, View
+from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND
 from ..ir.graph import Node, strip_views
 from .graph import Graph, needs
@@ -102,6 +103,8 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
         for user in users[node]:
             if isinstance(user.function, Reduce):
                 consumers[reducing_kernel(user, depths)] = None
+            elif isinstance(user.function, CompositeOutput):
+                consumers[CompositeOutput(user.function.op, 0)(*user.inputs)] = None  # one kernel has all outputs
             elif not user.is_pointwise or user in chosen:
                 consumers[user] = None
             elif user in roots:

@@ -21,7 +21,8 @@ from .fusibility import (
     SCANNED_IS_POINTWISE,
     UPDATE_NEEDS_MEMORY,
     VALUE_IS_SELECTED,
-    is_dear,
+    has_dear_op,
+    is_serial,
 )
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph, needs
@@ -65,13 +66,14 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 computed = {x: region.walk([x]) for x in filter(is_inlinable, map(strip_views, node.inputs))}
                 reasons = {x: SCANNED_IS_GATHERED for x, xs in computed.items() if region.gather_sources(xs)}
                 reasons |= {x: SCANNED_IS_POINTWISE for x, xs in computed.items() if any(map(region.is_nested, xs))}
-                if target.is_host:
-                    reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if is_dear(xs)}
+                if is_serial(node, target):
+                    reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if has_dear_op(xs)}
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
             case ScatterReduce() if not target.is_host:
                 value = strip_views(node.inputs[0].inputs[1])
-                reasons = {value: VALUE_IS_SELECTED} if is_dear(region.walk([value])) else {}
+                costs = [x.function.cost for x in region.walk([value]) if isinstance(x.function, Operator)]
+                reasons = {value: VALUE_IS_SELECTED} if sum(costs) > MAX_RECOMPUTED_COST else {}
             case _:
                 continue
         found |= {x: reason for x, reason in reasons.items() if is_inlinable(x)}
@@ -84,5 +86,4 @@ def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:
     The kernel of the reductions then stores it while it has the row, and no other kernel reads the row again.
     """
     rows = [x for x in map(strip_views, computed) if isinstance(x.function, Reduce)]
-    has_dear_op = any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
-    return has_dear_op and any(x.inputs[0].shape == operand.shape for x in rows)
+    return has_dear_op(computed) and any(x.inputs[0].shape == operand.shape for x in rows)

@@ -31,6 +31,7 @@ from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, spl
 from .refine_shapes import refine_shapes
 from .reorder import reorder
 from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
+from .scan_rules import merge_scans, reverse_scans
 from .trace_result import TracedGraph
 from .views_of_reductions import merge_reductions, slice_before_reduction
 
@@ -38,6 +39,8 @@ REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
     expand_powers,  # x ** 3 -> x * x * x
+    reverse_scans,  # flip(cumsum(flip(x))) -> a scan from the other end
+    merge_scans,  # cumsum(x) - cumsum(y) -> two outputs of one scan, and their difference
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
     slice_before_reduction,  # x.sum(0)[1:] -> x[:, 1:].sum(0)
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)

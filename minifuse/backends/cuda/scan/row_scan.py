@@ -11,6 +11,7 @@ References
 
 from collections.abc import Sequence
 
+from ...codegen.scan_nest import SCAN
 from .source import WARP, CudaScanSource
 
 
@@ -38,7 +39,8 @@ class RowScanSource(CudaScanSource):
     def locate(self) -> None:
         """Emit the line of a thread: past the last one, the last one is computed again, and not stored."""
         self.line("lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5")
-        items = " * ".join(["chunks", *[f"n{a}" for a in range(self.form.axes)]])
+        items = " * ".join(["chunks"] * (self.form.mode != SCAN) + [f"n{a}" for a in range(self.form.axes)])
+        items = items or "1"
         self.line(f"items = {items}")
         self.line(f"item = cuda.blockIdx.x * {self.tile.lines} + cuda.threadIdx.y")
         self.line("is_line = item < items")

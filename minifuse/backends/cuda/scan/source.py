@@ -166,8 +166,10 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
 
     def locate_line(self, axes: int) -> None:
         """Emit the index along each axis of lines, and the position of the line in each operand."""
-        self.line("line = item // chunks")
-        self.line("chunk = item - line * chunks")
+        is_whole = self.form.mode == SCAN
+        self.line("line = item" if is_whole else "line = item // chunks")
+        if not is_whole:
+            self.line("chunk = item - line * chunks")
         rest = "line"
         for a in reversed(range(axes)):
             self.line(f"i{a} = {rest} % n{a}" if a else f"i0 = {rest}")
@@ -177,8 +179,8 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
         for name in (*self.outputs, *self.inputs):
             terms = [f"i{a} * {name}_{a}" for a in range(axes)]
             self.line(f"{name}_at = {' + '.join(terms) or '0'}")
-        self.line("first = chunk * length")
-        self.line("end = min(first + length, n)")
+        self.line("first = 0" if is_whole else "first = chunk * length")
+        self.line("end = n" if is_whole else "end = min(first + length, n)")
 
     def total_place(self) -> str:
         """Return the position of the first chunk of a line among the totals."""

@@ -211,7 +211,8 @@ FORMS = {  # name -> shape, dim, tile, chunks
     "warps in tiles": ((2, 900), 1, ScanTile(2, 8, 1), 1),
     "not aligned": ((2, 301), 1, ScanTile(2, 4, 1), 1),
     "several lines": ((5, 52), 1, ScanTile(1, 4, 3), 1),
-    "chunks of a line": ((1, 700), 1, ScanTile(1, 4, 1), 3),
+    "look-back": ((2, 700), 1, ScanTile(1, 4, 1), 6),
+    "look-back of warps": ((1, 1300), 1, ScanTile(2, 4, 1), 6),
     "columns": ((45, 37), 0, ScanTile(2, 4, 1), 1),
     "bands of columns": ((9, 70), 0, ScanTile(1, 4, 2), 1),
     "chunks of columns": ((50, 33), 0, ScanTile(2, 4, 1), 4),
@@ -248,7 +249,7 @@ def test_every_form_of_a_kernel_scans_in_both_directions(form):
         verify()
 
 
-@pytest.mark.parametrize("form", ["several lines", "chunks of a line", "chunks of columns"])
+@pytest.mark.parametrize("form", ["several lines", "look-back", "chunks of columns"])
 def test_the_order_of_a_combination_is_kept(form):
     plans, verify, _ = launches("recurrence", form)
     for plan in plans:

@@ -13,7 +13,8 @@ from ...ir.scan import Scan
 from ...ir.step_kernels import ScanKernel
 from .expression_printer import ExpressionPrinter, combiner_key
 
-SCAN, TOTALS, RESUME = "scan", "totals", "resume"  # whole lines; the totals of chunks; chunks, given the totals before them
+# Whole lines; the totals of chunks; chunks, given the totals before them; chunks that look for the totals before them.
+SCAN, TOTALS, RESUME, LOOK_BACK = "scan", "totals", "resume", "look back"
 
 
 class ScanNest(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.dtypes import DType
 from ...simt import Pointer
 from .device.tensor_maps import TensorMapBox
 from .geometry import LaunchGeometry
@@ -48,10 +49,14 @@ class ReadyLaunch(NamedTuple):
 
 
 class OperandAddress(NamedTuple):
-    """An address: `offset` elements after the start of an operand or of the workspace. Outputs are the first operands."""
+    """An address: `offset` elements after the start of an operand or of the workspace. Outputs are the first operands.
+
+    The elements are of `dtype`, or of the dtype of the operand.
+    """
 
     operand: int
     offset: int = 0
+    dtype: DType | None = None
 
 
 class NumberArgument(NamedTuple):

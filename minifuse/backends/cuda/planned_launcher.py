@@ -159,9 +159,9 @@ class PlannedLauncher(CudaLauncher):
         def pointer_of(place: OperandAddress) -> int | Pointer:
             if place.operand in self.index_values:
                 return address_of(place)
-            low, high = spans[place.operand]
-            dtype = dtypes[place.operand].numpy
-            return Pointer(address_of(place), low - place.offset, high - place.offset, dtype, owner=buffer)
+            own, dtype = dtypes[place.operand], place.dtype or dtypes[place.operand]
+            low, high = [x * own.itemsize // dtype.itemsize - place.offset for x in spans[place.operand]]
+            return Pointer(address_of(place), low, high, dtype.numpy, owner=buffer)
 
         pointer = pointer_of if self.device.is_simulated else address_of
         return [(run, launch, pointer, buffer) for run, launch in runs]
@@ -172,7 +172,8 @@ class PlannedLauncher(CudaLauncher):
 
     def byte_offset(self, place: OperandAddress) -> int:
         """Return the byte offset of an address within its operand. For an index value, return its offset unchanged."""
-        return place.offset * (1 if place.operand in self.index_values else self.dtypes[place.operand].itemsize)
+        dtype = place.dtype or self.dtypes[place.operand]
+        return place.offset * (1 if place.operand in self.index_values else dtype.itemsize)
 
 
 class CudaMatmulLauncher(PlannedLauncher):

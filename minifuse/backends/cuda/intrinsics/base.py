@@ -126,6 +126,27 @@ def atomic_add(target: Array, i: int, value: RealNumber) -> None:
     cuda.atomic.add(target, i, value)
 
 
+@intrinsic("base_llvm.fetch_add")
+@word
+def fetch_add(target: Array, i: int, value: int) -> int:
+    """Add value to target[i], an int32, atomically, and return the number before."""
+    return cuda.atomic.add(target, i, value)
+
+
+@intrinsic("base_llvm.atomic_store")
+@word
+def atomic_store(target: Array, i: int, value: int) -> None:
+    """Store an int32 to target[i] atomically."""
+    cuda.atomic.exch(target, i, value)
+
+
+@intrinsic("base_llvm.load_acquire")
+@word
+def load_acquire(source: Array, i: int) -> int:
+    """Load source[i], an int32, atomically: then all that its writer stored before a fence and this number is visible."""
+    return cuda.atomic.add(source, i, 0)
+
+
 @intrinsic("base_llvm.atomic_max")
 @word
 def atomic_max(target: Array, i: int, value: RealNumber) -> None:

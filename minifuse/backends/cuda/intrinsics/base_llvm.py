@@ -97,11 +97,11 @@ class Emitter(NamedTuple):
         self, text: str, constraints: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()
     ) -> list[ir.Value]:
         """Emit PTX that accesses memory, so that the compiler does not move it. Return its results."""
-        kind = ir.LiteralStructType(results) if results else ir.VoidType()
+        kind = ir.LiteralStructType(results) if len(results) > 1 else results[0] if results else ir.VoidType()
         function = ir.FunctionType(kind, [operand.type for operand in operands])
         clobbers = ",".join(filter(None, (constraints, "~{memory}")))
         call = self.builder.call(ir.InlineAsm(function, text, clobbers, side_effect=True), operands)
-        return [self.builder.extract_value(call, k) for k in range(len(results))]
+        return [self.builder.extract_value(call, k) for k in range(len(results))] if len(results) > 1 else [call]
 
 
 def emits(signature: Callable[..., Signature]) -> Callable[[Callable[..., Result]], object]:
@@ -194,6 +194,26 @@ def atomic_add(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) ->
         code.builder.call(getattr(nvvmutils, name)(code.builder.module), [pointer, number])
     else:
         code.builder.atomic_rmw("add", pointer, number, "monotonic")
+
+
+@emits(lambda target, i, value: types.int32(target, i, types.int32))
+def fetch_add(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) -> ir.Value:
+    """Add to an int32 atomically."""
+    return code.builder.atomic_rmw("add", code.at(target, code.cast(i, 1, types.int64)), value, "monotonic")
+
+
+@emits(lambda target, i, value: types.void(target, i, types.int32))
+def atomic_store(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) -> None:
+    """Store an int32 atomically."""
+    code.builder.atomic_rmw("xchg", code.at(target, code.cast(i, 1, types.int64)), value, "monotonic")
+
+
+@emits(lambda source, i: types.int32(source, i))
+def load_acquire(code: Emitter, source: ir.Value, i: ir.Value) -> ir.Value:
+    """Load an int32, before all later accesses of this thread."""
+    place = code.at(source, code.cast(i, 1, types.int64))
+    (value,) = code.asm("ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", [place], [I32])
+    return value
 
 
 @emits(types.void)

@@ -1,7 +1,8 @@
 """Plan the launches of a scan for given layouts: one, or two if there are too few lines for all multiprocessors.
 
-With two, each line is cut into chunks. The first launch stores the total of each chunk, and the second scans the chunks,
-each from the total of those before it.
+With two, each line is cut into chunks. If its elements are neighbors, a chunk is one tile, whose block looks back for the
+totals before it (`look_back`); the first launch resets the flags. If lines lie side by side, the first launch stores the
+total of each chunk, and the second scans the chunks, each from the total of those before it.
 """
 
 from collections.abc import Sequence
@@ -9,18 +10,20 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
+from ....core.dtypes import int32
 from ....core.layout import Layout
 from ....core.rounding import ceil_div, power_of_two
 from ....ir.kernel_ir import IndexValue, KernelParameter
 from ....ir.step_kernels import ScanKernel
 from ....ir.steps import Step
-from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanNest
+from ...codegen.scan_nest import LOOK_BACK, RESUME, SCAN, TOTALS, ScanNest
 from ...executable import Cost, Executable, Launcher, do_nothing
 from ..compiler import kernel_from_text
 from ..launch_plan import WORKSPACE, Argument, GpuLaunch, GpuPlan, NumberArgument, OperandAddress
 from ..planned_launcher import AlignmentFlags, PlannedLauncher
 from ..tile_shapes import GpuKernel
 from .column_scan import ColumnScanSource
+from .look_back import CLEAR_THREADS, LookBackScanSource, make_clear
 from .row_scan import RowScanSource
 from .source import WARP, CudaScanForm, ScanTile
 
@@ -29,13 +32,14 @@ if TYPE_CHECKING:
 
 MAX_WARPS, MAX_COLUMN_WARPS = 4, 8  # of a block
 SHORT_LINE = 16  # elements; a thread scans a shorter line alone
-MAX_CHUNKS, MAX_COLUMN_CHUNKS = 1024, 64  # chunks of a line: each block combines the totals of those before its own
+MAX_COLUMN_CHUNKS = 64  # chunks of a line: each block combines the totals of those before its own
 
 
 @lru_cache(1024)
 def make_scan(scan: ScanKernel, form: CudaScanForm) -> GpuKernel:
     """Return the kernel of a scan with its prologue and epilogue."""
-    source = (ColumnScanSource if form.is_columns else RowScanSource)(scan, form)
+    rows = LookBackScanSource if form.mode == LOOK_BACK else RowScanSource
+    source = (ColumnScanSource if form.is_columns else rows)(scan, form)
     text = source.emit()
     constants = form.mode, *form.tile
     signature = tuple(kind for _, kind in source.parameters())
@@ -63,6 +67,7 @@ class ScanProblem:
         self.tile = tile or self.choose_tile()
         self.chunks = self.choose_chunks() if chunks is None else chunks
         length = ceil_div(ceil_div(self.nest.n, self.chunks), self.tile_length) * self.tile_length
+        length = self.tile_length if self.looks_back else length
         self.length = length if self.chunks > 1 else max(self.nest.n, 1)
         self.chunks = ceil_div(self.nest.n, self.length)
         self.lines = prod(self.nest.sizes)
@@ -71,6 +76,11 @@ class ScanProblem:
     def is_columns(self) -> bool:
         """Return whether lanes have different lines: their elements are no neighbors, or they are short."""
         return abs(self.nest.steps[0]) != 1 or self.nest.n <= SHORT_LINE
+
+    @property
+    def looks_back(self) -> bool:
+        """Return whether blocks look back for the totals of the tiles before their own."""
+        return self.chunks > 1 and not self.is_columns
 
     @property
     def tile_length(self) -> int:
@@ -100,22 +110,42 @@ class ScanProblem:
         return ceil_div(prod(self.nest.sizes), self.tile.lines)
 
     def choose_chunks(self) -> int:
-        """Return the number of chunks of a line, so that all multiprocessors have work. States have one workspace dtype."""
+        """Return the number of chunks of a line, so that all multiprocessors have work."""
         blocks = self.block_count()
-        if 2 * blocks > self.processors or self.tile.lines > 1 or len({*self.states}) > 1:
+        tiles = ceil_div(self.nest.n, self.tile_length)
+        if self.tile.lines > 1 or blocks > (self.processors // 2 if self.is_columns else 4 * self.processors):
             return 1
-        limit, wanted = (MAX_COLUMN_CHUNKS, 2) if self.is_columns else (MAX_CHUNKS, 4)
-        return min(limit, ceil_div(wanted * self.processors, blocks), ceil_div(self.nest.n, self.tile_length))
+        return min(MAX_COLUMN_CHUNKS, ceil_div(2 * self.processors, blocks), tiles) if self.is_columns else tiles
 
     @property
     def workspace(self) -> int:
-        """Return the bytes of the totals of all chunks."""
-        return self.lines * self.chunks * sum(x.itemsize for x in self.states) if self.chunks > 1 else 0
+        """Return the bytes of the totals of all chunks, and of their flags."""
+        count = self.lines * self.chunks
+        if self.chunks == 1:
+            return 0
+        totals = count * sum(x.itemsize for x in self.states)
+        nbytes = 2 * totals + 4 * (count + 2) if self.looks_back else totals
+        return ceil_div(nbytes, 16) * 16
+
+    def workspace_addresses(self) -> list[OperandAddress]:
+        """Return the addresses of the totals of chunks, the largest first; if blocks look back, two for each, and flags."""
+        count, start, found = self.lines * self.chunks, 0, dict[int, OperandAddress]()
+        states = [*self.states] * (1 + self.looks_back)
+        for k in sorted(range(len(states)), key=lambda k: -states[k].itemsize):
+            found[k] = OperandAddress(WORKSPACE, start // states[k].itemsize, states[k])
+            start += count * states[k].itemsize
+        flags = [OperandAddress(WORKSPACE, ceil_div(start, 4), int32)] * self.looks_back
+        return [*flags, *[found[k] for k in range(len(states))]]
 
     def plan(self, is_aligned: bool) -> GpuPlan:
         """Return the launches. If `is_aligned`, all addresses are multiples of 16 bytes."""
-        modes = [SCAN] if self.chunks == 1 else [TOTALS, RESUME]
-        return GpuPlan(tuple(self.launch(mode, is_aligned) for mode in modes), self.workspace)
+        modes = [SCAN] if self.chunks == 1 else [LOOK_BACK] if self.looks_back else [TOTALS, RESUME]
+        launches = [self.launch(mode, is_aligned) for mode in modes]
+        if self.looks_back:
+            flags, count = self.workspace_addresses()[0], self.lines * self.chunks + 1
+            grid = ceil_div(count, CLEAR_THREADS), 1, 1
+            launches.insert(0, GpuLaunch(make_clear(), grid, (CLEAR_THREADS, 1, 1), (flags, count)))
+        return GpuPlan(tuple(launches), self.workspace)
 
     def launch(self, mode: str, is_aligned: bool) -> GpuLaunch:
         """Return one launch."""
@@ -125,9 +155,7 @@ class ScanProblem:
         form = CudaScanForm(mode, len(nest.sizes), kinds, self.is_columns, self.wide_operands(is_aligned), tile)
         kernel = make_scan(self.kernel, form)
         arguments: list[Argument] = [OperandAddress(k, start) for k, start in enumerate(nest.starts)]
-        if mode != SCAN:
-            size = self.lines * self.chunks
-            arguments += [OperandAddress(WORKSPACE, k * size) for k in range(len(self.states))]
+        arguments += [] if mode == SCAN else self.workspace_addresses()
         arguments += [nest.n, self.chunks, self.length, *nest.sizes, *nest.steps]
         arguments += [s for strides in nest.strides for s in strides]
         arguments += [NumberArgument(k) for k, _ in enumerate(self.kernel.find_all(KernelParameter))]

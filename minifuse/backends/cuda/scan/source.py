@@ -102,7 +102,7 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
         pointers = [
             (name, "i64" if name in self.index_values else f"*{storage_of(dtype)}") for name, dtype in self.dtypes.items()
         ]
-        if self.form.mode != SCAN:
+        if self.form.mode in (TOTALS, RESUME):
             pointers += [(f"total{k}", f"*{storage_of(dtype)}") for k, dtype in enumerate(self.states)]
         sizes = ["n", "chunks", "length", *[f"n{a}" for a in range(self.form.axes)]]
         strides = [f"{name}_step" for name in operands]
@@ -118,6 +118,12 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
         self.start_carry()
         if self.tile.warps > 1:
             self.line("slot = 0  # of two, so that one barrier a tile is enough")
+        self.loop()
+        names = ", ".join(name for name, _ in self.parameters())
+        return "\n".join([*functions, f"def kernel({names}):", *self.lines]) + "\n"
+
+    def loop(self) -> None:
+        """Emit the loop over the tiles of a line, or of a chunk of it."""
         self.before_tiles()
         with self.block("while first < end:"):
             self.load_tile()
@@ -129,8 +135,6 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
                 self.line("slot = 1 - slot")
         if self.form.mode == TOTALS:
             self.store_totals()
-        names = ", ".join(name for name, _ in self.parameters())
-        return "\n".join([*functions, f"def kernel({names}):", *self.lines]) + "\n"
 
     @property
     def tile_length(self) -> int:

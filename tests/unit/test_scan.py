@@ -211,6 +211,8 @@ FORMS = {  # name -> shape, dim, tile, chunks
     "warps in tiles": ((2, 900), 1, ScanTile(2, 8, 1), 1),
     "not aligned": ((2, 301), 1, ScanTile(2, 4, 1), 1),
     "several lines": ((5, 52), 1, ScanTile(1, 4, 3), 1),
+    "short lines": ((35, 37), 1, None, 1),
+    "very short lines": ((130, 3), 1, None, 1),
     "look-back": ((2, 700), 1, ScanTile(1, 4, 1), 6),
     "look-back of warps": ((1, 1300), 1, ScanTile(2, 4, 1), 6),
     "columns": ((45, 37), 0, ScanTile(2, 4, 1), 1),
@@ -249,7 +251,7 @@ def test_every_form_of_a_kernel_scans_in_both_directions(form):
         verify()
 
 
-@pytest.mark.parametrize("form", ["several lines", "look-back", "chunks of columns"])
+@pytest.mark.parametrize("form", ["several lines", "short lines", "look-back", "chunks of columns"])
 def test_the_order_of_a_combination_is_kept(form):
     plans, verify, _ = launches("recurrence", form)
     for plan in plans:
@@ -257,7 +259,7 @@ def test_the_order_of_a_combination_is_kept(form):
     verify()
 
 
-@pytest.mark.parametrize("form", ["warps in tiles", "columns"])
+@pytest.mark.parametrize("form", ["warps in tiles", "columns", "short lines"])
 def test_no_hazards_and_memory_is_read_once(form):
     (plan,), verify, (out, _) = launches("add", form)
     trace = simt.trace(plan)
@@ -268,9 +270,8 @@ def test_no_hazards_and_memory_is_read_once(form):
         name: int(trace.events.nbytes[(trace.events.array == names.index(name)) & (trace.events.kind == kind)].sum())
         for name, kind in (("in0", 0), ("out0", 1))
     }
-    padded = {"warps in tiles": 2 * 2 * 512, "columns": 2 * 32 * 48}[
-        form
-    ]  # past the edge, the last elements are loaded again
+    # Past the edge, the last elements are loaded again.
+    padded = {"warps in tiles": 2 * 2 * 512, "columns": 2 * 32 * 48, "short lines": 64 * 2 * 32}[form]
     assert nbytes == {"in0": padded * 4, "out0": out.layout.size * 4}
 
 

@@ -128,7 +128,7 @@ def atomic_add(target: Array, i: int, value: RealNumber) -> None:
 
 @intrinsic("base_llvm.fetch_add")
 @word
-def fetch_add(target: Array, i: int, value: int) -> int:
+def fetch_add(target: Array, i: int, value: int) -> RealNumber:
     """Add value to target[i], an int32, atomically, and return the number before."""
     return cuda.atomic.add(target, i, value)
 
@@ -142,7 +142,7 @@ def atomic_store(target: Array, i: int, value: int) -> None:
 
 @intrinsic("base_llvm.load_acquire")
 @word
-def load_acquire(source: Array, i: int) -> int:
+def load_acquire(source: Array, i: int) -> RealNumber:
     """Load source[i], an int32, atomically: then all that its writer stored before a fence and this number is visible."""
     return cuda.atomic.add(source, i, 0)
 

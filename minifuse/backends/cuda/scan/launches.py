@@ -25,22 +25,22 @@ from ..tile_shapes import GpuKernel
 from .column_scan import ColumnScanSource
 from .look_back import CLEAR_THREADS, LookBackScanSource, make_clear
 from .row_scan import RowScanSource
-from .source import WARP, CudaScanForm, ScanTile
+from .source import WARP, CudaScanForm, CudaScanSource, ScanTile
+from .staged_scan import MAX_STAGED_LINE, MAX_STAGED_WIDE_LINE, TILE, StagedScanSource, StagedTile
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
 MAX_WARPS, MAX_COLUMN_WARPS = 4, 8  # of a block
-SHORT_LINE = 16  # elements; a thread scans a shorter line alone
 MAX_COLUMN_CHUNKS = 64  # chunks of a line: each block combines the totals of those before its own
 
 
 @lru_cache(1024)
-def make_scan(scan: ScanKernel, form: CudaScanForm) -> GpuKernel:
+def make_scan(scan: ScanKernel, form: CudaScanForm, staged: StagedTile | None) -> GpuKernel:
     """Return the kernel of a scan with its prologue and epilogue."""
     rows = LookBackScanSource if form.mode == LOOK_BACK else RowScanSource
-    source = (ColumnScanSource if form.is_columns else rows)(scan, form)
-    text = source.emit()
+    source: CudaScanSource = (ColumnScanSource if form.is_columns else rows)(scan, form)
+    text = (source if staged is None else StagedScanSource(scan, form, staged)).emit()
     constants = form.mode, *form.tile
     signature = tuple(kind for _, kind in source.parameters())
     threads, blocks = form.tile.threads, 1 if form.mode == TOTALS else form.tile.blocks  # that of totals runs alone
@@ -64,7 +64,8 @@ class ScanProblem:
         first_input = len(kernel.outputs)
         self.index_values = frozenset(first_input + e.index for e in kernel.find_all(IndexValue))
         self.nest = ScanNest.of_layouts(kernel.op, layouts)
-        self.tile = tile or self.choose_tile()
+        self.staged = StagedTile.for_lines(self.nest.n, self.state_nbytes) if tile is None and self.is_short else None
+        self.tile = tile or (TILE if self.staged else self.choose_tile())
         self.chunks = self.choose_chunks() if chunks is None else chunks
         length = ceil_div(ceil_div(self.nest.n, self.chunks), self.tile_length) * self.tile_length
         length = self.tile_length if self.looks_back else length
@@ -74,8 +75,19 @@ class ScanProblem:
 
     @cached_property
     def is_columns(self) -> bool:
-        """Return whether lanes have different lines: their elements are no neighbors, or they are short."""
-        return abs(self.nest.steps[0]) != 1 or self.nest.n <= SHORT_LINE
+        """Return whether lanes have different lines, because the elements of a line are no neighbors."""
+        return abs(self.nest.steps[0]) != 1
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Return whether lines are so short that they are scanned in shared memory."""
+        longest = MAX_STAGED_WIDE_LINE if all(self.wide_operands(is_aligned=True)) else MAX_STAGED_LINE
+        return not self.is_columns and 0 < self.nest.n <= longest and prod(self.nest.sizes) > 1
+
+    @property
+    def state_nbytes(self) -> int:
+        """Return the bytes of all states of an element."""
+        return sum(x.itemsize for x in self.states)
 
     @property
     def looks_back(self) -> bool:
@@ -89,7 +101,7 @@ class ScanProblem:
 
     def choose_tile(self) -> ScanTile:
         """Return the tile: as many elements of a line as a block's registers have, or all, and then several lines."""
-        nbytes, n = sum(x.itemsize for x in self.states), self.nest.n
+        nbytes, n = self.state_nbytes, self.nest.n
         items = 16 if nbytes <= 4 else 8
         if self.is_columns:
             items = min(power_of_two(n), items if nbytes <= 8 else 4)
@@ -107,10 +119,12 @@ class ScanProblem:
         *outer, last = self.nest.sizes
         if self.is_columns:
             return prod(outer) * ceil_div(last, WARP * self.tile.lines)
-        return ceil_div(prod(self.nest.sizes), self.tile.lines)
+        return ceil_div(prod(self.nest.sizes), self.staged.lines if self.staged else self.tile.lines)
 
     def choose_chunks(self) -> int:
         """Return the number of chunks of a line, so that all multiprocessors have work."""
+        if self.staged:
+            return 1
         blocks = self.block_count()
         tiles = ceil_div(self.nest.n, self.tile_length)
         if self.tile.lines > 1 or blocks > (self.processors // 2 if self.is_columns else 4 * self.processors):
@@ -153,7 +167,7 @@ class ScanProblem:
         inner = [strides[axis] for strides in nest.strides] if self.is_columns else list(nest.steps)
         kinds = tuple(str(x) if x in (0, 1) or (x == -1 and not self.is_columns) else "s" for x in inner)
         form = CudaScanForm(mode, len(nest.sizes), kinds, self.is_columns, self.wide_operands(is_aligned), tile)
-        kernel = make_scan(self.kernel, form)
+        kernel = make_scan(self.kernel, form, self.staged)
         arguments: list[Argument] = [OperandAddress(k, start) for k, start in enumerate(nest.starts)]
         arguments += [] if mode == SCAN else self.workspace_addresses()
         arguments += [nest.n, self.chunks, self.length, *nest.sizes, *nest.steps]
@@ -161,7 +175,7 @@ class ScanProblem:
         arguments += [NumberArgument(k) for k, _ in enumerate(self.kernel.find_all(KernelParameter))]
         block = (WARP, tile.warps, tile.lines) if self.is_columns else (WARP * tile.warps, tile.lines, 1)
         blocks = self.block_count() * self.chunks
-        if not self.is_columns:
+        if not self.is_columns and not self.staged:
             blocks = ceil_div(self.lines * self.chunks, tile.lines)
         return GpuLaunch(kernel, (blocks, 1, 1), block, tuple(arguments))
 

@@ -61,6 +61,7 @@ class LookBackScanSource(RowScanSource):
 
     def loop(self) -> None:
         """Emit the scan of the tile, and the look-back."""
+        self.start_tiles()
         self.load_tile()
         self.scan_tile()
         with self.block("if warp == 0:"):

@@ -65,11 +65,6 @@ class RowScanSource(CudaScanSource):
             with self.block("if lane >= step:"):
                 self.combine(self.each(name), self.each("y"), self.each(name))
 
-    def position(self, name: str, i: str) -> str:
-        """Return the position of element i of the line."""
-        kind = self.kind_of[name]
-        return f"{name}_at" + {"0": "", "1": f" + {i}", "-1": f" - {i}", "s": f" + {i} * {name}_step"}[kind]
-
     def load_tile(self) -> None:
         """Emit the loads and the prologue. Past the end, the last elements are loaded again."""
         self.loaded = {}
@@ -132,11 +127,6 @@ class RowScanSource(CudaScanSource):
             line = f"(slot * {self.tile.lines} + cuda.threadIdx.y)" if self.tile.lines > 1 else "slot"
             self.line(f"place = {line} * {self.tile.warps}")
         self.exchange_totals(each("run"), 1, "if lane == 31:")
-
-    def shuffle(self, target: str, source: str, call: str) -> None:
-        """Emit the exchange of all states of a value between lanes."""
-        for k in range(len(self.states)):
-            self.line(f"{target}{k} = {call.format(f'{source}{k}')}")
 
     def store_tile(self) -> None:
         """Emit the combination of each group of four with all elements before it, the epilogue and the stores."""

@@ -115,15 +115,19 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
         functions = [line for function in self.functions() for line in (*function, "", "")]
         self.declare()
         self.locate()
-        self.start_carry()
-        if self.tile.warps > 1:
-            self.line("slot = 0  # of two, so that one barrier a tile is enough")
         self.loop()
         names = ", ".join(name for name, _ in self.parameters())
         return "\n".join([*functions, f"def kernel({names}):", *self.lines]) + "\n"
 
+    def start_tiles(self) -> None:
+        """Emit what precedes the first tile: the total before it, and the slot of exchanges between warps."""
+        self.start_carry()
+        if self.tile.warps > 1:
+            self.line("slot = 0  # of two, so that one barrier a tile is enough")
+
     def loop(self) -> None:
         """Emit the loop over the tiles of a line, or of a chunk of it."""
+        self.start_tiles()
         self.before_tiles()
         with self.block("while first < end:"):
             self.load_tile()
@@ -202,6 +206,16 @@ class CudaScanSource(ScanPrinter, CudaPrinter):
         """Emit the combination of the totals of all chunks before."""
         with self.block("for c in range(chunk):"):
             self.add_to_carry(self.each("total", f"[{self.total_place()} + c]"))
+
+    def position(self, name: str, i: str) -> str:
+        """Return the position of element i of the line."""
+        kind = self.kind_of[name]
+        return f"{name}_at" + {"0": "", "1": f" + {i}", "-1": f" - {i}", "s": f" + {i} * {name}_step"}[kind]
+
+    def shuffle(self, target: str, source: str, call: str) -> None:
+        """Emit the exchange of all states of a value between lanes."""
+        for k in range(len(self.states)):
+            self.line(f"{target}{k} = {call.format(f'{source}{k}')}")
 
     def add_to_carry(self, value: str) -> None:
         """Emit the combination of the carry with a value."""

@@ -77,6 +77,7 @@ class Backend:
     """Run kernels on one device. A subclass must define map, zip, reduce and matmul; the rest has defaults."""
 
     name = "base"
+    max_scanned_row = 0  # elements: the longest line that the kernel of a scan may reduce, too
     is_host = True  # whether the backend's memory is host memory, which NumPy can access
     has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows

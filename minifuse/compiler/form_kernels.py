@@ -42,6 +42,7 @@ from .fusibility import (
     is_scan,
     is_serial,
     own_space,
+    reduces_scanned_rows,
     why_not_fusible,
     why_not_in_space,
     why_not_merged,
@@ -319,15 +320,21 @@ class KernelSweep:
     def why_no_epilogue(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
         """Return why a root cannot be in the epilogue of a matmul or a scan; None if it can."""
         assert kernel.core is not None
-        if reads.space.dims or any(map(self.region.is_nested, reads.computed)):
-            return SCAN_NEEDS_ROWS if is_scan(kernel.core) else REDUCTION_NEEDS_ROWS
+        has_nested = any(map(self.region.is_nested, reads.computed))
         if is_scan(kernel.core):
-            if root.shape != kernel.space.shape:
+            is_point = reads.space.shape == kernel.space.shape
+            if reads.space.dims and not reduces_scanned_rows(root, kernel.core, self.target):
+                return SCAN_NEEDS_ROWS
+            if has_nested or (is_point and any(is_reduction(x) for x in reads.leaves if self.kernel_of.get(x) is kernel)):
+                return SCAN_NEEDS_ROWS
+            if not is_point and not kernel.space.contains_shape(root.shape):
                 return SCAN_REORDERED
             if GATHER_NEEDS_MEMORY in reads.required.values():
                 return SCANNED_IS_GATHERED
             is_slow = is_serial(kernel.core, self.target) and has_dear_op([*reads.computed, root])
             return SCAN_NOT_VECTORIZED if is_slow else None
+        if reads.space.dims or has_nested:
+            return REDUCTION_NEEDS_ROWS
         has_epilogue = len(kernel.members) > 1
         if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):
             return MATMUL_REORDERED

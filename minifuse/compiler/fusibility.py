@@ -5,6 +5,7 @@ from math import prod
 from types import MappingProxyType
 
 from ..backends.base import Backend
+from ..core.dtypes import bool_
 from ..core.operators import Operator
 from ..ir.array_functions import Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.composite_op import CompositeOutput
@@ -23,7 +24,7 @@ OPERAND_IS_INDEX = "the prologue of a matmul reads arrays, and this operand is a
 PROLOGUE_IS_POINTWISE = "the prologue of a matmul must be pointwise, and this operand is a reduction"
 SCANNED_IS_POINTWISE = "the prologue of a scan is pointwise, and this operand is not"
 SCANNED_IS_GATHERED = "the prologue of a scan reads elements in the order of the scan"
-SCAN_NEEDS_ROWS = "a row reduction needs complete rows; a block of a scan has only parts"
+SCAN_NEEDS_ROWS = "a row reduction needs complete rows; a block of a scan has short lines only, or parts"
 SCAN_REORDERED = "an epilogue reads each element of its scan once and in order, and a view repeats or reorders them"
 ONE_SCAN_PER_KERNEL = "a kernel computes one scan"
 SCAN_NOT_VECTORIZED = "a CPU computes a scan one element after the other, and this takes too many ops for that"
@@ -63,7 +64,7 @@ def why_not_fusible(leaf: Node, consumer: Node, not_nested: Mapping[Node, str] =
             return UPDATE_NEEDS_MEMORY
         case ScatterReduce():
             return SCATTER_ADD_ENDS_KERNEL
-        case CompositeOutput(op=Scan()) if space.dims:
+        case CompositeOutput(op=Scan() as op) if space.dims and space != IterationSpace(producer.shape, (op.dim,)):
             return SCAN_NEEDS_ROWS
         case CompositeOutput(op=Scan()):
             return None if leaf.shape == producer.shape and space.is_read_in_order(leaf) else SCAN_REORDERED
@@ -166,6 +167,13 @@ def own_space(node: Node) -> IterationSpace:
 def has_dear_op(computed: Iterable[Node]) -> bool:
     """Return whether the op of a node costs much, such as an exponential, which a CPU computes in vectors."""
     return any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
+
+
+def reduces_scanned_rows(root: Node, scan: Node, target: Backend) -> bool:
+    """Return whether the kernel of a scan, along the last dim, may compute a reduction of the same dim of its results."""
+    is_last, size = scan.function.op.dim == scan.ndim - 1, scan.shape[scan.function.op.dim]
+    has_one_state = len(root.function.operator.states) == 1 and root.dtype is not bool_
+    return is_last and has_one_state and 1 < size <= target.max_scanned_row
 
 
 def is_serial(scan: Node, target: Backend) -> bool:

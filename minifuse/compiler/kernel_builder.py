@@ -403,8 +403,8 @@ def emit_kernel(emission: Emission, space: IterationSpace, nodes: Sequence[Node]
         stored = [view, *builder.reserve_copies(node)]
         outputs += stored
         (pointwise_outputs if node.shape == space.shape else row_outputs).extend([found[node]] * len(stored))
-    stored_pointwise = tuple(pointwise_outputs)
-    kernel = ScanKernel(builder.scan, stored_pointwise) if builder.scan else Kernel(stored_pointwise, tuple(row_outputs))
+    results = tuple(pointwise_outputs), tuple(row_outputs)
+    kernel = ScanKernel(builder.scan, *results) if builder.scan else Kernel(*results)
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)

@@ -91,13 +91,17 @@ class ScanKernel(StepKernel):
     pointwise_outputs
         The expressions stored at each point, functions of these `OpaqueOutput`s and of loads: the epilogue. A plain scan
         stores the `OpaqueOutput`s themselves.
+    row_outputs
+        The expressions stored once per line: functions of reductions along the dim, whose inputs are pointwise.
     """
 
-    __slots__ = ("op", "states")
+    __slots__ = ("op", "row_outputs", "states")
 
-    def __init__(self, op: Scan, pointwise_outputs: tuple[Expression, ...]) -> None:
-        self.op, self.pointwise_outputs = op, pointwise_outputs
-        super().__init__(*pointwise_outputs)
+    def __init__(
+        self, op: Scan, pointwise_outputs: tuple[Expression, ...], row_outputs: tuple[Expression, ...] = ()
+    ) -> None:
+        self.op, self.pointwise_outputs, self.row_outputs = op, pointwise_outputs, row_outputs
+        super().__init__(*pointwise_outputs, *row_outputs)
         self.states = self.scanned[0].inputs
 
     @property
@@ -116,12 +120,12 @@ class ScanKernel(StepKernel):
 
     @property
     def has_epilogue(self) -> bool:
-        """True unless only outputs of the scan are stored."""
+        """True unless only outputs of the scan are stored at each point."""
         return not all(isinstance(e, OpaqueOutput) for e in self.pointwise_outputs)
 
     def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
         """Return the name of the scan, its shape, and what is fused."""
-        parts = ["prologue"] * self.has_prologue + ["epilogue"] * self.has_epilogue
+        parts = ["prologue"] * self.has_prologue + ["epilogue"] * self.has_epilogue + ["rows"] * bool(self.row_outputs)
         return f"{self.op.names[0]} of {shape} along dim {self.op.dim}{' with ' * bool(parts)}{' and '.join(parts)}"
 
 

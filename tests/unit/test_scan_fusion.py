@@ -26,7 +26,13 @@ FUNCTIONS = {
     "flipped": (lambda a, b, c: mf.flip(mf.cumsum(mf.flip(a * b, (1,)), 1), (1,)) / c, 1, POINTWISE),
     "a difference of scans": (lambda a, b, c: mf.cumsum(a, 1) - mf.cumprod(b * 0.5, 1) * c, 1, POINTWISE),
     "three scans": (lambda a, b, c: (mf.cumsum(a, 1) + mf.cummin(b, 1)[0]) * mf.cumsum(a * b, 1), 1, POINTWISE),
-    "rows around a scan": (lambda a, b, c: (mf.cumsum(a.softmax(1), 1) * b).sum(1), 3, "prologue"),
+    "rows around a scan": (lambda a, b, c: (mf.cumsum(a.softmax(1), 1) * b).sum(1).sqrt(), 2, "prologue and rows"),
+    "scan and rows": (lambda a, b, c: (y := mf.cumsum(a, 1), (y * b).sum(1), y.sum(1) * 2), 1, "rows"),
+    "a row value after rows": (lambda a, b, c: (y := mf.cumsum(a * a, 1)) / y.sum(1, keepdim=True), 2, "prologue and rows"),
+    "rows of a difference": (lambda a, b, c: (mf.cumsum(a, 1) - mf.cumsum(b, 1)).abs().sum(1), 1, "rows"),
+    "variance of rows": (lambda a, b, c: mf.cumsum(a, 1).var(1), 1, "rows"),
+    "rows of columns": (lambda a, b, c: mf.cumsum(a * b, 0).sum(0), 2, "prologue"),
+    "other rows": (lambda a, b, c: mf.cumsum(a * b, 1).sum(0), 2, "prologue"),
     "scans one after the other": (lambda a, b, c: mf.cumsum(mf.cumsum(a * b, 1) + 1, 0) * 2, 2, POINTWISE),
     "a gather before": (lambda a, b, c: mf.cumsum(a[:, mf.arange(a.shape[1]).flip(0)], 1) + 1, 2, "epilogue"),
 }
@@ -64,7 +70,7 @@ def test_elementwise_inputs_and_readers_share_the_kernel_of_a_scan(name):
 
 
 @pytest.mark.parametrize("backend", ["parallel", "cuda"])
-@pytest.mark.parametrize("name", ["index and view", "bools", "two states", "flipped", "three scans"])
+@pytest.mark.parametrize("name", ["index and view", "bools", "two states", "flipped", "three scans", "scan and rows"])
 def test_compiled_kernels_compute_prologue_and_epilogue(name, backend):
     with mf.use_backend(backend):
         agree(FUNCTIONS[name][0], (5, 36))

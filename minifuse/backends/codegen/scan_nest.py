@@ -92,13 +92,14 @@ class ScanPrinter(ExpressionPrinter):
             self.bare(e) if e.dtype is x else f"{x.short}({self.bare(e)})" for e, x in zip(roots, self.states, strict=True)
         ]
 
-    def epilogue(self, states: Sequence[str]) -> list[str]:
-        """Emit the epilogue at this point, given the states of the scan, and return the outputs."""
+    def epilogue(self, states: Sequence[str], outputs: Sequence[Expression] | None = None) -> list[str]:
+        """Emit the epilogue at this point, given the states of the scan, and return the outputs, or other expressions."""
+        outputs = self.scan.outputs if outputs is None else outputs
         for e in self.scan.scanned:
             k = self.scan.state_of(e)
             self.names[e] = states[k] if e.dtype is self.states[k] else f"{e.dtype.short}({states[k]})"
-        self.define(self.scan.outputs)
-        return [self.bare(e) for e in self.scan.outputs]
+        self.define(outputs)
+        return [self.bare(e) for e in outputs]
 
     def epilogue_values(self) -> set[Expression]:
         """Return the values that the epilogue is computed from, besides the scan."""

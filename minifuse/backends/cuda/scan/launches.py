@@ -76,11 +76,13 @@ class ScanProblem:
     @cached_property
     def is_columns(self) -> bool:
         """Return whether lanes have different lines, because the elements of a line are no neighbors."""
-        return abs(self.nest.steps[0]) != 1
+        return abs(self.nest.steps[0]) != 1 and not self.kernel.row_outputs
 
     @cached_property
     def is_short(self) -> bool:
         """Return whether lines are so short that they are scanned in shared memory."""
+        if self.kernel.row_outputs:
+            return True
         longest = MAX_STAGED_WIDE_LINE if all(self.wide_operands(is_aligned=True)) else MAX_STAGED_LINE
         return not self.is_columns and 0 < self.nest.n <= longest and prod(self.nest.sizes) > 1
 

@@ -2,18 +2,21 @@
 
 A block copies some lines to shared memory: neighboring lanes load neighbors, whatever the alignment of a line is. Then few
 threads share a line, of which each combines the elements of its part one after the other, so most of the work is done
-without exchanges between lanes. At the end, neighboring lanes store neighbors.
+without exchanges between lanes. At the end, neighboring lanes store neighbors, and combine them if rows are reduced, too.
 """
 
 from typing import NamedTuple
 
+from ....core.dtypes import int32
 from ....core.rounding import ceil_div, power_of_two
+from ....ir.kernel_ir import ReduceExpr
 from ....ir.step_kernels import ScanKernel
+from ...codegen.expression_printer import literal
 from ..codegen.dialect import accumulator_of
 from .source import WARP, CudaScanForm, CudaScanSource, ScanTile
 
 THREADS = 128  # of a block
-TILE = ScanTile(THREADS // WARP, 1, 1, 6)
+TILE = ScanTile(THREADS // WARP, 1, 1, 5)
 SHARED_BYTES = 1 << 14  # of the lines of a block: 14 blocks on a multiprocessor of 228 KiB
 MAX_STAGED_LINE, MAX_STAGED_WIDE_LINE = 1024, 256  # elements; longer lines are scanned by lanes, in vectors if `wide`
 
@@ -54,7 +57,7 @@ class StagedScanSource(CudaScanSource):
 
     def __init__(self, kernel: ScanKernel, form: CudaScanForm, staged: StagedTile) -> None:
         super().__init__(kernel, form)
-        self.staged = staged
+        self.staged, self.reductions = staged, kernel.find_all(ReduceExpr)
 
     def declare(self) -> None:
         """Emit the lines in shared memory, and the elements that a thread loads, all before it stores the first."""
@@ -89,14 +92,50 @@ class StagedScanSource(CudaScanSource):
         self.scan_parts()
         self.line("cuda.syncthreads()")
         with self.block(f"for k in range({self.staged.passes}):"):
-            self.locate_row("first_item + row")
-            with self.block("if item < items:", f"for r in range({self.staged.items}):"):
+            self.locate_row("min(first_item + row, items - 1)")
+            self.line("is_line = first_item + row < items")
+            for k, e in enumerate(self.reductions):
+                self.line(f"total{k} = {literal(e.identity, e.dtype)}")
+            with self.block(f"for r in range({self.staged.items}):"):
                 self.line(f"i = lane + r * {self.staged.lanes}")
-                with self.block("if i < n:"):
-                    self.at(lambda name: self.position(name, "i"))
-                    values = self.epilogue(self.each("x", "[place + i]").split(", "))
-                    for name, value in zip(self.outputs, values, strict=True):
-                        self.line(f"{name}[{self.position(name, 'i')}] = {value}")
+                with self.block(f"if i < n{' and is_line' * (not self.reductions)}:"):
+                    self.finish_element()
+            self.store_rows()
+
+    def finish_element(self) -> None:
+        """Emit the epilogue of an element, its store, and its part of the reductions of the line."""
+        self.at(lambda name: self.position(name, "i"))
+        pointwise = self.scan.pointwise_outputs
+        roots = [*pointwise, *[e.inputs[0] for e in self.reductions]]
+        values = self.epilogue(self.each("x", "[place + i]").split(", "), roots)
+        with self.block(*["if is_line:"] * bool(self.reductions and pointwise)):
+            for name, value in zip(self.outputs, values[: len(pointwise)], strict=False):
+                self.line(f"{name}[{self.position(name, 'i')}] = {value}")
+        for k, (e, value) in enumerate(zip(self.reductions, values[len(pointwise) :], strict=True)):
+            self.line(f"total{k} = {self.reduced(e, f'total{k}', value)}")
+
+    def store_rows(self) -> None:
+        """Emit the reductions of a line by the lanes that share it, and the stores of its row outputs."""
+        if not self.reductions:
+            return
+        for k, e in enumerate(self.reductions):
+            step = self.staged.lanes // 2
+            while step:
+                self.line(f"total{k} = {self.reduced(e, f'total{k}', f'cuda.shfl_xor_sync(ALL_LANES, total{k}, {step})')}")
+                step //= 2
+        with self.block("if is_line and lane == 0:"):
+            self.at(lambda name: self.position(name, "0"))
+            self.names |= {e: f"total{k}" for k, e in enumerate(self.reductions)}
+            self.define(self.scan.row_outputs)
+            rows = self.outputs[len(self.scan.pointwise_outputs) :]
+            for name, value in zip(rows, map(self.bare, self.scan.row_outputs), strict=True):
+                self.line(f"{name}[{self.position(name, '0')}] = {value}")
+
+    def reduced(self, e: ReduceExpr, a: str, b: str) -> str:
+        """Return the text that combines two values of a reduction."""
+        symbol = self.symbol(e)
+        text = f"{a} {symbol} {b}" if symbol else f"{self.operator_name(e)}({a}, {b})"
+        return f"i32({text})" if e.dtype is int32 else text
 
     def locate_row(self, item: str) -> None:
         """Emit the line of pass k: its place in shared memory, and its position in each operand."""

@@ -18,7 +18,7 @@ CASES = {
     "rows": (plain_scan(Scan(add, 1, False, (0,)), [float32]), [LARGE] * 2),
     "columns": (plain_scan(Scan(add, 0, True, (0,)), [float32]), [LARGE] * 2),
     "columns of float64": (plain_scan(Scan(add, 0, False, (0,)), [float64]), [LARGE] * 2),
-    "short lines": (plain_scan(Scan(add, 1, False, (0,)), [float32]), [row_major((1 << 20, 101))] * 2),
+    "short lines": (plain_scan(Scan(add, 1, False, (0,)), [float32]), [row_major((1 << 20, 91))] * 2),
     "chunks": (plain_scan(Scan(add, 0, False, (0,)), [float32]), [row_major((1 << 24,))] * 2),
     "recurrence": (plain_scan(Scan(RECURRENCE.states[0], 1, True, (1,)), [float32] * 2), [LARGE] * 3),
 }
@@ -47,5 +47,5 @@ def test_few_lines_are_cut_into_chunks_for_all_multiprocessors():
     rows, columns, chunks = (ScanProblem(*CASES[name], processors=132) for name in ("rows", "columns", "chunks"))
     assert (rows.chunks, rows.block_count(), rows.workspace) == (1, 8192, 0)
     assert (columns.chunks, columns.block_count()) == (1, 256)
-    assert (chunks.chunks, len(chunks.plan(is_aligned=True).launches)) == ((1 << 24) // 2048, 2)
-    assert chunks.workspace == 2 * 4 * 8192 + 4 * 8192 + 16  # two totals and a flag of each tile, and the ticket
+    assert (chunks.chunks, len(chunks.plan(is_aligned=True).launches)) == ((1 << 24) // 4096, 2)
+    assert chunks.workspace == 2 * 4 * 4096 + 4 * 4096 + 16  # two totals and a flag of each tile, and the ticket

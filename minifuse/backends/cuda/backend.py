@@ -60,7 +60,7 @@ from .index_update import CudaIndexUpdate
 from .integer_scatter import CudaIntegerScatter
 from .launcher import reduce_without_identity
 from .scan.launches import CudaScan
-from .scan.staged_scan import MAX_STAGED_WIDE_LINE
+from .scan.staged_scan import MAX_REDUCED_LINE
 from .sort.launches import CudaSort
 from .sort.scatter import CudaSortedScatter
 from .sort.select_launches import CudaSelection
@@ -76,7 +76,7 @@ class CudaBackend(Backend):
     """Kernels of Numba CUDA on GPU number `index`, or in the interpreter if there is no GPU."""
 
     is_host = False
-    max_scanned_row = MAX_STAGED_WIDE_LINE
+    max_scanned_row = MAX_REDUCED_LINE
     inlines_padding = True
     sorts_scatters = True
     narrows_integers = True

@@ -26,12 +26,14 @@ from .column_scan import ColumnScanSource
 from .look_back import CLEAR_THREADS, LookBackScanSource, make_clear
 from .row_scan import RowScanSource
 from .source import WARP, CudaScanForm, CudaScanSource, ScanTile
-from .staged_scan import MAX_STAGED_LINE, MAX_STAGED_WIDE_LINE, TILE, StagedScanSource, StagedTile
+from .staged_scan import MAX_STAGED_LINE, TILE, StagedScanSource, StagedTile
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
 MAX_WARPS, MAX_COLUMN_WARPS = 4, 8  # of a block
+MAX_LOOK_BACK_WARPS, MAX_LINES_PER_PROCESSOR = 8, 4  # with fewer long lines, each is scanned by several blocks
+MIN_LOOK_BACK_TILES = 4
 MAX_COLUMN_CHUNKS = 64  # chunks of a line: each block combines the totals of those before its own
 
 
@@ -83,8 +85,7 @@ class ScanProblem:
         """Return whether lines are so short that they are scanned in shared memory."""
         if self.kernel.row_outputs:
             return True
-        longest = MAX_STAGED_WIDE_LINE if all(self.wide_operands(is_aligned=True)) else MAX_STAGED_LINE
-        return not self.is_columns and 0 < self.nest.n <= longest and prod(self.nest.sizes) > 1
+        return not self.is_columns and 0 < self.nest.n <= MAX_STAGED_LINE
 
     @property
     def state_nbytes(self) -> int:
@@ -112,6 +113,8 @@ class ScanProblem:
             groups = prod(self.nest.sizes[:-1]) * ceil_div(self.nest.sizes[-1], WARP * lines)
             is_few = warps == MAX_COLUMN_WARPS and groups < self.processors  # one group a block, so that lines can be cut
             return ScanTile(warps, items, 1 if is_few else lines)
+        if prod(self.nest.sizes) <= MAX_LINES_PER_PROCESSOR * self.processors and n > MAX_LOOK_BACK_WARPS * items * WARP:
+            return ScanTile(MAX_LOOK_BACK_WARPS, items, 1, 4)
         items = min(items, 4 * power_of_two(ceil_div(n, 4 * WARP)))
         warps = min(power_of_two(ceil_div(n, WARP * items)), MAX_WARPS)
         return ScanTile(warps, items, MAX_WARPS // warps, 8)
@@ -129,9 +132,13 @@ class ScanProblem:
             return 1
         blocks = self.block_count()
         tiles = ceil_div(self.nest.n, self.tile_length)
-        if self.tile.lines > 1 or blocks > (self.processors // 2 if self.is_columns else 4 * self.processors):
+        if self.tile.lines > 1 or blocks > (
+            self.processors // 2 if self.is_columns else MAX_LINES_PER_PROCESSOR * self.processors
+        ):
             return 1
-        return min(MAX_COLUMN_CHUNKS, ceil_div(2 * self.processors, blocks), tiles) if self.is_columns else tiles
+        if self.is_columns:
+            return min(MAX_COLUMN_CHUNKS, ceil_div(2 * self.processors, blocks), tiles)
+        return tiles if tiles >= MIN_LOOK_BACK_TILES else 1
 
     @property
     def workspace(self) -> int:

@@ -18,7 +18,8 @@ from .source import WARP, CudaScanForm, CudaScanSource, ScanTile
 THREADS = 128  # of a block
 TILE = ScanTile(THREADS // WARP, 1, 1, 5)
 SHARED_BYTES = 1 << 14  # of the lines of a block: 14 blocks on a multiprocessor of 228 KiB
-MAX_STAGED_LINE, MAX_STAGED_WIDE_LINE = 1024, 256  # elements; longer lines are scanned by lanes, in vectors if `wide`
+MAX_STAGED_LINE = 96  # elements; lanes scan longer lines in less time
+MAX_REDUCED_LINE = 256  # elements of lines that are reduced, too
 
 
 class StagedTile(NamedTuple):

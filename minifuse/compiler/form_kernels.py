@@ -331,7 +331,8 @@ class KernelSweep:
                 return SCAN_REORDERED
             if GATHER_NEEDS_MEMORY in reads.required.values():
                 return SCANNED_IS_GATHERED
-            is_slow = is_serial(kernel.core, self.target) and has_dear_op([*reads.computed, root])
+            computed = [self.region.resolve(x)[0] for x in (*reads.computed, root)]
+            is_slow = is_serial(kernel.core, self.target) and has_dear_op(computed)
             return SCAN_NOT_VECTORIZED if is_slow else None
         if reads.space.dims or has_nested:
             return REDUCTION_NEEDS_ROWS

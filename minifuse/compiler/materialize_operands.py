@@ -67,7 +67,11 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 reasons = {x: SCANNED_IS_GATHERED for x, xs in computed.items() if region.gather_sources(xs)}
                 reasons |= {x: SCANNED_IS_POINTWISE for x, xs in computed.items() if any(map(region.is_nested, xs))}
                 if is_serial(node, target):
-                    reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if has_dear_op(xs)}
+                    dear = [y for xs in computed.values() for y in xs if has_dear_op([region.resolve(y)[0]])]
+                    small = dict.fromkeys(x for x in map(strip_views, dear) if x.size < node.size)
+                    reasons |= dict.fromkeys(small, SCAN_NOT_VECTORIZED)
+                    large = {x for x in dear if strip_views(x) not in small}
+                    reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if not large.isdisjoint(xs)}
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
             case ScatterReduce() if not target.is_host:

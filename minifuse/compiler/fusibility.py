@@ -26,6 +26,7 @@ SCANNED_IS_POINTWISE = "the prologue of a scan is pointwise, and this operand is
 SCANNED_IS_GATHERED = "the prologue of a scan reads elements in the order of the scan"
 SCAN_NEEDS_ROWS = "a row reduction needs complete rows; a block of a scan has short lines only, or parts"
 SCAN_REORDERED = "an epilogue reads each element of its scan once and in order, and a view repeats or reorders them"
+SCANS_ARE_COMBINED = "it is one array, and the results of scans that it combines are several"
 ONE_SCAN_PER_KERNEL = "a kernel computes one scan"
 SCAN_NOT_VECTORIZED = "a CPU computes a scan one element after the other, and this takes too many ops for that"
 REDUCTION_NEEDS_ROWS = "a row reduction needs complete rows; a matmul tile holds only parts"

@@ -119,6 +119,13 @@ def test_costly_ops_stay_out_of_the_serial_loop_of_a_cpu():
         assert {x.reason for x in plan.refusals} == ({reason} if count > 1 else set())
 
 
+def test_a_kernel_stores_what_combines_scans_rather_than_each():
+    with mf.use_backend("parallel"):
+        a, b = [mf.tensor(x) for x in arrays((4, 6))[:2]]
+        plan = Plan(lambda a, b: (mf.cumsum(a, 1) - mf.cumsum(b, 1)).square().sum(1), [a, b])
+    assert [len(step.outputs) for step in plan.steps] == [1, 1]
+
+
 def test_gradients_of_fused_scans():
     functions = [FUNCTIONS[name][0] for name in ("both", "flipped", "a difference of scans", "two states")]
     functions.append(lambda a, b, c: mf.logcumsumexp(a * b, 1) * c)

@@ -171,10 +171,15 @@ def has_dear_op(computed: Iterable[Node]) -> bool:
 
 
 def reduces_scanned_rows(root: Node, scan: Node, target: Backend) -> bool:
-    """Return whether the kernel of a scan, along the last dim, may compute a reduction of the same dim of its results."""
-    is_last, size = scan.function.op.dim == scan.ndim - 1, scan.shape[scan.function.op.dim]
+    """Return whether the kernel of a scan may compute a reduction of the same dim of its results."""
     has_one_state = len(root.function.operator.states) == 1 and root.dtype is not bool_
-    return is_last and has_one_state and 1 < size <= target.max_scanned_row
+    return has_one_state and has_short_lines(scan, target)
+
+
+def has_short_lines(scan: Node, target: Backend) -> bool:
+    """Return whether the kernel of a scan has whole lines, along the last dim, and so may reduce them."""
+    dim = scan.function.op.dim
+    return dim == scan.ndim - 1 and 1 < scan.shape[dim] <= target.max_scanned_row
 
 
 def is_serial(scan: Node, target: Backend) -> bool:

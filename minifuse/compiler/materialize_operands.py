@@ -23,6 +23,7 @@ from .fusibility import (
     UPDATE_NEEDS_MEMORY,
     VALUE_IS_SELECTED,
     has_dear_op,
+    has_short_lines,
     is_scan,
     is_serial,
 )
@@ -74,7 +75,7 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                     reasons |= dict.fromkeys(small, SCAN_NOT_VECTORIZED)
                     large = {x for x in dear if strip_views(x) not in small}
                     reasons |= {x: SCAN_NOT_VECTORIZED for x, xs in computed.items() if not large.isdisjoint(xs)}
-                if not 1 < line_size(node) <= target.max_scanned_row:
+                if not has_short_lines(node, target):
                     reasons |= dict.fromkeys(combined_outputs(graph, node), SCANS_ARE_COMBINED)
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
@@ -93,12 +94,6 @@ def combined_outputs(graph: Graph, scan: Node) -> list[Node]:
     users = [x for x in graph.users[scan] if x.is_pointwise and x.shape == scan.shape]
     outputs = {x: {y for y in x.inputs if is_scan(y) and y.function.op is scan.function.op} for x in users}
     return [x for x, ys in outputs.items() if len(ys) > 1 and all(len(graph.users[y]) == 1 for y in ys)]
-
-
-def line_size(scan: Node) -> int:
-    """Return the elements of a line of a scan, if they are neighbors in a row-major array; else 0."""
-    dim = scan.function.op.dim
-    return scan.shape[dim] if dim == scan.ndim - 1 else 0
 
 
 def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:

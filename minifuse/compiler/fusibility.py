@@ -179,7 +179,7 @@ def reduces_scanned_rows(root: Node, scan: Node, target: Backend) -> bool:
 def has_short_lines(scan: Node, target: Backend) -> bool:
     """Return whether the kernel of a scan has whole lines, along the last dim, and so may reduce them."""
     dim = scan.function.op.dim
-    return dim == scan.ndim - 1 and 1 < scan.shape[dim] <= target.max_scanned_row
+    return bool(dim == scan.ndim - 1 and 1 < scan.shape[dim] <= target.max_scanned_row)
 
 
 def is_serial(scan: Node, target: Backend) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.compiler.plan import Plan
 from minifuse.core.operators import add
+from minifuse.ir.gather import Gather
 from minifuse.ir.kernel_ir import OpaqueOutput
 from minifuse.ir.scan import recurrence, scan
 from minifuse.ir.step_kernels import ScanKernel
@@ -34,7 +35,7 @@ FUNCTIONS = {
     "rows of columns": (lambda a, b, c: mf.cumsum(a * b, 0).sum(0), 2, "prologue"),
     "other rows": (lambda a, b, c: mf.cumsum(a * b, 1).sum(0), 2, "prologue"),
     "scans one after the other": (lambda a, b, c: mf.cumsum(mf.cumsum(a * b, 1) + 1, 0) * 2, 2, POINTWISE),
-    "a gather before": (lambda a, b, c: mf.cumsum(a[:, mf.arange(a.shape[1]).flip(0)], 1) + 1, 2, "epilogue"),
+    "a gather before": (lambda a, b, c: mf.cumsum(Gather(1)(a, mf.arange(a.shape[1]).flip(0)), 1) + 1, 2, "epilogue"),
 }
 on_each = pytest.mark.parametrize("name", FUNCTIONS)
 

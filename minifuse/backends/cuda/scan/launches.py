@@ -26,7 +26,7 @@ from .column_scan import ColumnScanSource
 from .look_back import CLEAR_THREADS, LookBackScanSource, make_clear
 from .row_scan import RowScanSource
 from .source import WARP, CudaScanForm, CudaScanSource, ScanTile
-from .staged_scan import MAX_STAGED_LINE, TILE, StagedScanSource, StagedTile
+from .staged_scan import MAX_STAGED_LINE, TILE, SharedScanTile, StagedScanSource
 
 if TYPE_CHECKING:
     from ..device import CudaDevice
@@ -38,7 +38,7 @@ MAX_COLUMN_CHUNKS = 64  # chunks of a line: each block combines the totals of th
 
 
 @lru_cache(1024)
-def make_scan(scan: ScanKernel, form: CudaScanForm, staged: StagedTile | None) -> GpuKernel:
+def make_scan(scan: ScanKernel, form: CudaScanForm, staged: SharedScanTile | None) -> GpuKernel:
     """Return the kernel of a scan with its prologue and epilogue."""
     rows = LookBackScanSource if form.mode == LOOK_BACK else RowScanSource
     source: CudaScanSource = (ColumnScanSource if form.is_columns else rows)(scan, form)
@@ -66,7 +66,7 @@ class ScanProblem:
         first_input = len(kernel.outputs)
         self.index_values = frozenset(first_input + e.index for e in kernel.find_all(IndexValue))
         self.nest = ScanNest.of_layouts(kernel.op, layouts)
-        self.staged = StagedTile.for_lines(self.nest.n, self.state_nbytes) if tile is None and self.is_short else None
+        self.staged = SharedScanTile.for_lines(self.nest.n, self.state_nbytes) if tile is None and self.is_short else None
         self.tile = tile or (TILE if self.staged else self.choose_tile())
         self.chunks = self.choose_chunks() if chunks is None else chunks
         length = ceil_div(ceil_div(self.nest.n, self.chunks), self.tile_length) * self.tile_length

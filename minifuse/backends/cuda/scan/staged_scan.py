@@ -22,7 +22,7 @@ MAX_STAGED_LINE = 96  # elements; lanes scan longer lines in less time
 MAX_REDUCED_LINE = 256  # elements of lines that are reduced, too
 
 
-class StagedTile(NamedTuple):
+class SharedScanTile(NamedTuple):
     """The lines of a block: `lanes` threads load a line, `items` elements each; lines are `pitch` elements apart."""
 
     lanes: int
@@ -41,11 +41,11 @@ class StagedTile(NamedTuple):
         return THREADS // self.lines
 
     @classmethod
-    def for_lines(cls, n: int, nbytes: int) -> "StagedTile":
+    def for_lines(cls, n: int, nbytes: int) -> "SharedScanTile":
         """Return the tile for lines of n elements, given the bytes of all states of an element.
 
-        >>> StagedTile.for_lines(101, 4), StagedTile.for_lines(16, 4)
-        (StagedTile(lanes=32, items=4, lines=32, pitch=101), StagedTile(lanes=16, items=1, lines=128, pitch=17))
+        >>> SharedScanTile.for_lines(101, 4), SharedScanTile.for_lines(16, 4)
+        (SharedScanTile(lanes=32, items=4, lines=32, pitch=101), SharedScanTile(lanes=16, items=1, lines=128, pitch=17))
         """
         pitch = n | 1  # so that parts of neighboring lines are in different banks
         lines = min(THREADS, max(THREADS // WARP, power_of_two(SHARED_BYTES // (pitch * nbytes) + 1) // 2))
@@ -56,7 +56,7 @@ class StagedTile(NamedTuple):
 class StagedScanSource(CudaScanSource):
     """The text of a kernel for short lines."""
 
-    def __init__(self, kernel: ScanKernel, form: CudaScanForm, staged: StagedTile) -> None:
+    def __init__(self, kernel: ScanKernel, form: CudaScanForm, staged: SharedScanTile) -> None:
         super().__init__(kernel, form)
         self.staged, self.reductions = staged, kernel.find_all(ReduceExpr)
 

@@ -19,7 +19,7 @@ from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, Vi
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, inputs_of, strip_views
-from ..ir.scan import Scan
+from ..ir.scan import Scan, is_scan
 from .fusibility import (
     ALREADY_STORED,
     COMPOSITE_IS_ONE_CALL,
@@ -39,7 +39,6 @@ from .fusibility import (
     WOULD_WAIT,
     has_dear_op,
     is_reduction,
-    is_scan,
     is_serial,
     own_space,
     reduces_scanned_rows,

@@ -187,11 +187,6 @@ def is_serial(scan: Node, target: Backend) -> bool:
     return target.is_host and scan.function.op.dim == scan.ndim - 1
 
 
-def is_scan(node: Node) -> bool:
-    """Return whether a node is an output of a scan."""
-    return isinstance(node.function, CompositeOutput) and isinstance(node.function.op, Scan)
-
-
 def is_reduction(node: Node) -> bool:
     """Return whether a node is a reduction."""
     return isinstance(node.function, Reduce)

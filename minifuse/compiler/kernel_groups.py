@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..core.interning import toposort
 from ..ir.array_functions import Matmul, Reduce
 from ..ir.graph import Node
+from ..ir.scan import is_scan
 from .fusibility import (
     ALREADY_STORED,
     ONE_MATMUL_PER_KERNEL,
@@ -19,7 +20,6 @@ from .fusibility import (
     REDUCTION_NEEDS_ROWS,
     SCAN_NEEDS_ROWS,
     WOULD_WAIT,
-    is_scan,
     why_not_merged,
 )
 from .fusible_region import is_recomputable

@@ -8,7 +8,7 @@ from ..ir.array_functions import Iota, Matmul, PadSlice, Reduce, SliceUpdate, Vi
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, is_view, strip_views
-from ..ir.scan import Scan
+from ..ir.scan import Scan, is_scan
 from .fusibility import (
     COMPOSITE_IS_ONE_CALL,
     GATHER_NOT_IN_MATMUL,
@@ -24,7 +24,6 @@ from .fusibility import (
     VALUE_IS_SELECTED,
     has_dear_op,
     has_short_lines,
-    is_scan,
     is_serial,
 )
 from .fusible_region import FusibleRegion, is_inlinable

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from ..core.errors import GradientError
 from ..core.operators import Operator, add, eq, exp, log, maximum, minimum, mul, ne, where
 from .array_functions import A, Full, Gradients, ShapeDtype, SliceUpdate, View
-from .composite_op import CompositeOp
+from .composite_op import CompositeOp, CompositeOutput
 from .monoids import LAST_EXTREME, LOGADDEXP, RECURRENCE
 
 if TYPE_CHECKING:
     from .array_methods import Array
+    from .graph import Node
 
 
 class Scan(CompositeOp):
@@ -88,6 +89,11 @@ def scan(
     """
     states = operator.states
     return Scan(states[0], dim, reverse, tuple(range(len(states))) if kept is None else kept)(*inputs)
+
+
+def is_scan(node: "Node") -> bool:
+    """Return whether a node is an output of a scan."""
+    return isinstance(node.function, CompositeOutput) and isinstance(node.function.op, Scan)
 
 
 def recurrence(factor: A, term: A, dim: int, reverse: bool = False) -> A:

@@ -10,6 +10,7 @@ from ..core.precision import use_precision_of
 from .array_functions import Matmul, PadSlice, Reduce, View
 from .composite_op import CompositeOutput
 from .graph import Argument, Node, inputs_of, strip_views, substitute
+from .scan import is_scan
 
 
 def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wrt: Sequence[Node]) -> list[Node | None]:
@@ -84,7 +85,7 @@ class Backward:
     The forward pass saves four kinds of values:
 
     - values that are in memory in any case: outputs, operands of matmuls;
-    - values that are expensive to recompute: reductions, matmuls;
+    - values that are expensive to recompute: reductions, matmuls, scans, or what combines several scans;
     - values whose exact bits are needed: the input of a reduction that selects;
     - values computed from an argument that is modified in place (`modified`), since they could not be recomputed.
 
@@ -146,6 +147,7 @@ class Backward:
         # read_once: nodes that the backward pass reads. read_again: those that it reads if it is differentiated again.
         overwritten = set(modified)
         saveable = self._saveable(forward, outputs, recompute, overwritten) | set(wrt_leaves)
+        saveable |= combinations_of_scans(forward, gradients, saveable)
         output_of = {
             x: k for k, y in enumerate(outputs) if k not in nondifferentiable and not is_selection(x := strip_reshapes(y))
         }
@@ -171,7 +173,8 @@ class Backward:
     ) -> set[Node]:
         """Return the forward nodes that the backward pass loads, if it needs them, instead of recomputing them."""
         in_memory = [strip_views(y) for y in outputs]
-        in_memory += [strip_views(x) for y in forward if isinstance(y.function, Matmul | CompositeOutput) for x in y.inputs]
+        loading = [y for y in forward if isinstance(y.function, Matmul | CompositeOutput) and not is_scan(y)]
+        in_memory += [strip_views(x) for y in loading for x in y.inputs]
         expensive = [x for x in forward if isinstance(x.function, Reduce | Matmul | PadSlice)]
         expensive += [
             y for x in forward if isinstance(x.function, CompositeOutput) for y in x.function.op.outputs(*x.inputs)
@@ -188,6 +191,16 @@ def frontier(roots: Sequence[Node], saved: Container[Node]) -> list[Node]:
     """Return the arguments and saved nodes that the roots are computed from. The search stops at saved nodes."""
     order = toposort(roots, lambda x: () if x in saved else x.inputs)
     return [x for x in order if x in saved or isinstance(x.function, Argument)]
+
+
+def combinations_of_scans(forward: Sequence[Node], gradients: Sequence[Node], saved: Container[Node]) -> set[Node]:
+    """Return the pointwise forward nodes that alone read several saved scans: to save them instead takes fewer arrays."""
+    users: dict[Node, set[Node]] = {}
+    for node in toposort(gradients, lambda x: () if x in saved else x.inputs):
+        for x in () if node in saved else node.inputs:
+            users.setdefault(x, set()).add(node)
+    scans = {x: [y for y in dict.fromkeys(x.inputs) if is_scan(y)] for x in forward if x.is_pointwise}
+    return {x for x, ys in scans.items() if len(ys) > 1 and all(users.get(y) == {x} for y in ys)}
 
 
 def is_selection(node: Node) -> bool:

@@ -125,6 +125,10 @@ def test_a_kernel_stores_what_combines_scans_rather_than_each():
         a, b = [mf.tensor(x) for x in arrays((4, 6))[:2]]
         plan = Plan(lambda a, b: (mf.cumsum(a, 1) - mf.cumsum(b, 1)).square().sum(1), [a, b])
     assert [len(step.outputs) for step in plan.steps] == [1, 1]
+    with mf.use_backend("cuda"):  # so does the forward pass of a gradient, which needs the difference
+        a, b = [mf.tensor(x, requires_grad=True) for x in arrays((4, 6))[:2]]
+        plan = Plan(lambda a, b: (mf.cumsum(a, 1) - mf.cumsum(b, 1)).square().sum(1), [a, b])
+    assert [len(step.outputs) for step in plan.steps] == [2]
 
 
 def test_gradients_of_fused_scans():

@@ -235,6 +235,19 @@ class Facts:
         ]
         return max(found)[1] if found else None
 
+    def interleaved_axis(self, lanes: int) -> int | None:
+        """Return the axis of few elements that are adjacent in all results, whose groups are adjacent along the lanes."""
+        names = [f"out{k}" for k in range(len(self.nest.kernel.outputs))]
+        for a in self.free:
+            strides = [self.nest.strides[name] for name in names]
+            if (
+                a != lanes
+                and all((abs(s[a]), abs(s[lanes])) == (1, self.sizes[a]) for s in strides)
+                and 1 < self.sizes[a] <= 4
+            ):
+                return a
+        return None
+
     def kept_bytes(self) -> int:
         """Return the bytes per point of a row that several stages need: they should stay in registers."""
         return sum(

@@ -87,6 +87,13 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     order = [lanes]
     others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
     turned = facts.turned_axis(lanes)
+    inner = facts.interleaved_axis(lanes) if turned is None else None
+    if inner is not None:  # adjacent threads store adjacent elements
+        others.remove(inner)
+        order.insert(0, inner)
+        tiles[inner] = Tile(power_of_two(facts.sizes[inner]))
+        threads = most = min(most // tiles[inner].threads, power_of_two(n))
+        tiles[lanes] = Tile(threads, registers)
     if turned is not None:  # threads along both axes load the same sectors
         threads, most = min(power_of_two(n), WARP), MAX_TURNED_THREADS
         if facts.short:  # windows are read often, from a cache; results are stored once

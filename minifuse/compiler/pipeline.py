@@ -20,6 +20,7 @@ from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .format_node import NodeNames
+from .forward_slices import forward_slices
 from .graph import Graph, Pass
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
@@ -41,6 +42,7 @@ REWRITES: tuple[Pass, ...] = (
     expand_powers,  # x ** 3 -> x * x * x
     reverse_scans,  # flip(cumsum(flip(x))) -> a scan from the other end
     merge_scans,  # cumsum(x) - cumsum(y) -> two outputs of one scan, and their difference
+    forward_slices,  # cat(x, y)[len(x):] -> y
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
     slice_before_reduction,  # x.sum(0)[1:] -> x[:, 1:].sum(0)
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)

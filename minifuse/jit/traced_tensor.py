@@ -21,7 +21,7 @@ from ..core.errors import FuseError, OverlapError, ViewError, users_line
 from ..core.layout import Layout, row_major
 from ..core.overlap import are_disjoint_slices
 from ..core.traceable import TraceableFunction
-from ..ir.array_functions import Alias, SliceUpdate, View
+from ..ir.array_functions import Alias, PadSlice, SliceUpdate, View
 from ..ir.graph import Argument, Node, strip_views
 from ..tensors.grad_methods import no_gradient_error, non_leaf_error
 from ..tensors.mutation import check_writable, overlapping_groups_by_dtype, tensor_range
@@ -82,15 +82,18 @@ class TracedStorage:
 def view_chain(value: Node, views: tuple[View, ...]) -> Node:
     """Return a node through views.
 
-    If the views select a slice that was stored before, return the stored value. Skip stores to disjoint slices.
+    If the views select a slice that was stored before, return the stored value. If all stores were to disjoint slices, skip
+    them. Otherwise, view the last value: older ones would need buffers of their own.
     """
-    while views and isinstance(value.function, SliceUpdate):
-        old, new = value.inputs
-        if value.function.views == views:
+    source = value
+    while views and isinstance(source.function, SliceUpdate):
+        old, new = source.inputs
+        if source.function.views == views:
             return new
-        if not are_disjoint_views(value.function.views, views):
+        if not are_disjoint_views(source.function.views, views):
             break
-        value = old
+        source = old
+    value = value if isinstance(source.function, PadSlice | SliceUpdate) else source
     for view in views:
         value = view(value)
     return value

@@ -5,13 +5,14 @@ that a rule matches are named by `needs`: its pass does not run on a graph witho
 """
 
 from bisect import bisect, insort
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..backends.base import Backend
 from ..core.dtypes import int64
 from ..core.layout import row_major
 from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
-from ..core.overlap import Interval, intersects, range_interval
+from ..core.overlap import Interval, are_disjoint_slices, intersects, range_interval
 from ..ir.array_functions import Cast, CustomVJP, Full, PadSlice, SliceUpdate, View
 from ..ir.composite_op import CompositeOp, CompositeOutput
 from ..ir.gather import BatchedUpdate, Gather, GatherND, Scatter, ScatterReduce, fill_value
@@ -126,6 +127,9 @@ def literal_value(node: Node) -> float | None:
 # slice, each as large as the whole array. If the slices are disjoint, they are stored in one array instead.
 
 
+MAX_PADDED = 16  # padded slices of a sum that are compared with each other
+
+
 class NonzeroRanges(NamedTuple):
     """Where an array may be nonzero along one dim: disjoint ranges, in order."""
 
@@ -136,6 +140,8 @@ class NonzeroRanges(NamedTuple):
 @needs(PadSlice)
 def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
     """Replace sums of disjoint padded slices by updates of one array.
+
+    Slices that leave no gap are one array, too, if they are added to another array one after the other: x + pad(g) + pad(h).
 
     >>> from minifuse.testing.graphs import run_pass, trace
     >>> low, high = PadSlice((4,), ((0, 1, 2),)), PadSlice((4,), ((2, 1, 2),))
@@ -149,8 +155,20 @@ def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
     slice_update0 = slice_update(pad_slice0, x1)
     """
     ranges_of: dict[Node, NonzeroRanges | None] = {}  # None for a PadSlice: it has one range along each dim
+    sums: dict[Node, PaddedSum] = {}
 
     def rule(node: Node) -> Node:
+        result = merge_pair(node)
+        if isinstance(node.function, PadSlice):
+            sums[node] = PaddedSum(None, (node,))
+        elif node.function is add and (found := add_sums(node, sums)) is not None:
+            joined = found.join()
+            if joined is not None:
+                return joined
+            sums[result] = found
+        return result
+
+    def merge_pair(node: Node) -> Node:
         match node:
             case Node(PadSlice()):
                 ranges_of[node] = None
@@ -162,6 +180,33 @@ def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
         return node
 
     return graph.rewrite(rule)
+
+
+class PaddedSum(NamedTuple):
+    """A sum of padded slices, and of at most one other array."""
+
+    rest: Node | None
+    padded: tuple[Node, ...]
+
+    def join(self) -> Node | None:
+        """Return the sum with the padded slices as one array, if they are disjoint and leave no gap; or None."""
+        y, *others = self.padded
+        is_whole = sum(x.inputs[0].size for x in self.padded) == y.size and y.size
+        if not (others and is_whole and are_disjoint_slices([x.function.ranges for x in self.padded])):
+            return None
+        for x in others:
+            y = SliceUpdate((View("slice", x.function.ranges),))(y, *x.inputs)
+        return y if self.rest is None else self.rest + y
+
+
+def add_sums(node: Node, sums: Mapping[Node, PaddedSum]) -> PaddedSum | None:
+    """Return a sum of two arrays as a sum of padded slices; None if it is none, or a sum of too many."""
+    rest, padded = [], tuple[Node, ...]()
+    for x in node.inputs:
+        found = sums.get(x, PaddedSum(x, ()))
+        rest += [found.rest] * (found.rest is not None)
+        padded += found.padded
+    return PaddedSum(rest[0] if rest else None, padded) if padded and len(rest) < 2 and len(padded) <= MAX_PADDED else None
 
 
 def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> NonzeroRanges | None:

@@ -1,50 +1,37 @@
-"""Inline padding: compute padded arrays and large slice updates in the kernels that read them, without a buffer.
+"""Inline padding: compute padded arrays, joins and large slice updates in the kernels that read them, without a buffer.
 
 A padded array costs a launch that fills it, and the stores of its slice, before a kernel reads it. Inlined, each of its
-elements is `where(inside, x[index - before], 0)`. A slice update is the same with the old array in the place of 0.
+elements is `where(inside, x[index - before], 0)`. A slice update is the same with the old array in the place of 0. Joined
+arrays are a chain of updates without a gap: `where(inside y, y[index - n], x[index])`.
 
 A kernel that stores the array all the same, since the call returns it, needs no fill and no copy of the old array. But it
 loads what it stores: if a slice is computed from results of other kernels, the last of them stores it in its place for less.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
-from itertools import pairwise
 from math import prod
-from operator import and_
-from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.dtypes import bool_, int64
-from ..core.indexing import Range, Shape
-from ..core.operators import Operator, maximum, minimum, where
-from ..core.overlap import range_interval
-from ..ir.array_functions import Cast, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..core.indexing import Range
+from ..core.operators import Operator
+from ..ir.array_functions import Matmul, PadSlice, SliceUpdate, View
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, ScatterReduce
-from ..ir.graph import Argument, Node, is_identity, is_view, literal, strip_views
+from ..ir.graph import Argument, Node, is_identity, is_view, strip_views
 from .graph import Graph, needs
-from .reindexing import find_kept_dims
-from .slice_updates import SliceUpdates, is_update, slice_ranges, strip_fill
+from .shifted_reads import MAX_SHIFTED_NODES, NotInlinedError, Shift, ShiftedReads, is_shiftable
+from .slice_updates import SliceUpdates, UpdateChain, is_update, slice_ranges
 
 SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
-MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
 MIN_DENSITY = 0.75  # of the elements of a thin padding that are not padding
+MAX_PART_COST = 4  # additions to compute an element of a part of a join that one kernel stores
+MAX_JOINED_ARRAYS = 8  # arrays of a join of which a kernel selects the one that it reads
+MAX_STORED_ARRAYS = 4  # the same, of a join that is stored in any case
+MAX_INTERLEAVED_ARRAYS = 16  # the same, if a kernel of its own would store less than a sector of memory in a row
+SECTOR_BYTES = 32
 MAX_INLINED_COST = 8  # additions to compute an element of a slice that several threads may compute
-
-
-class NotInlinedError(Exception):
-    """A slice costs less if it is stored, or no shifted index describes how it reads an array."""
-
-
-class Shift(NamedTuple):
-    """The index along one dim of an array that a kernel reads: (the kernel's index along `dim` + offset) // step."""
-
-    dim: int | None
-    """None if the index is the offset alone."""
-    offset: int
-    step: int = 1
 
 
 @needs(PadSlice, SliceUpdate)
@@ -53,6 +40,7 @@ def inline_padding(graph: Graph, target: Backend) -> Graph:
 
         pad_slice(x)[i]             = where(before <= i < before + n, x[clamp(i - before)], 0)
         slice_update(old, f(x))[i]  = where(before <= i < before + n, f(x[clamp(i - before)]), old[i])
+        cat(f(x), y)[i]             = where(n <= i, y[clamp(i - n)], f(where(i < n, x[clamp(i)], 0)))
 
     An index along a dim is a range of integers, which a kernel computes, plus or minus a number, inside a maximum with 0 and
     a minimum with the last index. There is no clamp along dims where the index is always valid, and no sum if the number is
@@ -88,18 +76,37 @@ class Inliner:
         The nodes that may be replaced -> whether a kernel stores them in any case.
     memory : set of Node
         The nodes that are in memory when another kernel runs, among the nodes that the graph has by now.
+    joined : set of Node
+        The updates of arrays that have no gap between their slices, which kernels compute where they read them.
+    stored_joins : set of Node
+        Those that a kernel stores in any case.
+    loads : set of Node
+        Updates that only select what is loaded: another update computes them at shifted indices.
+    selections : dict of Node to Node
+        Selection -> the update that it replaces, for the updates in `loads`.
+    conditions : set of Node
+        The conditions of all selections.
     """
 
     def __init__(self, graph: Graph, only_thin: bool = False) -> None:
         self.graph, self.updates, self.only_thin = graph, SliceUpdates(graph), only_thin
         found = [x for x in graph.nodes if is_update(x)]
         excluded = {x for x in found if not self.is_candidate(x)}
-        for last in found:
-            if last not in self.updates.inner and (chain := self.updates.chain(last)).base is None and chain.fill is None:
-                excluded.update(chain.updates)
-        self.candidates = {x: self.is_stored(x, excluded) for x in found if x not in excluded}
-        self.memory = {*graph.memory}
-        self.stored = choose_stored(graph, [x for x, is_stored in self.candidates.items() if not is_stored])
+        self.joined, self.stored_joins, self.selections = set[Node](), set[Node](), dict[Node, Node]()
+        self.memory, self.loads, self.conditions = {*graph.memory}, set[Node](), set[Node]()
+        chains = [self.updates.chain(x) for x in found if x not in self.updates.inner]
+        self.find_loads(chains, lambda x: x not in graph.stored_roots and (x not in excluded or is_selectable(x)))
+        for chain in reversed(chains):  # readers first
+            if chain.base is None and chain.fill is None:
+                if self.is_read_in_place(chain, excluded):
+                    excluded.difference_update(chain.updates)
+                    self.joined.update(chain.updates)
+                else:
+                    excluded.update(chain.updates)
+        self.candidates = {x: x in self.stored_joins or self.is_stored(x, excluded) for x in found if x not in excluded}
+        self.find_loads(chains, lambda x: self.candidates.get(x) is False)
+        inlined = [x for x, is_stored in self.candidates.items() if not is_stored]
+        self.stored = choose_stored(graph, inlined, self.loads)
 
     def is_candidate(self, update: Node) -> bool:
         """Return whether an update may be inlined, as far as that does not depend on other updates."""
@@ -121,6 +128,55 @@ class Inliner:
             return is_dense(ranges, update, 1 / 2)  # else an update in place moves less memory
         return all(step >= 1 for _, step, _ in ranges)
 
+    @cached_property
+    def rank(self) -> dict[Node, tuple[int, int]]:
+        """The order in which values are followed to their inputs: users first."""
+        return {x: (-k, 0) for k, x in enumerate(self.graph.nodes)}
+
+    def is_read_in_place(self, join: UpdateChain, excluded: Container[Node]) -> bool:
+        """Return whether kernels compute the elements of joined arrays where they read them.
+
+        If the join is stored in any case, one kernel stores it, if all parts cost little. Otherwise each kernel that
+        computes a part stores it in its slice.
+        """
+        parts = [x for x in join.updates if not x.inputs[-1].is_number]
+        if self.only_thin or not all(map(is_selectable, join.updates)):
+            return False
+        is_loaded = any(isinstance(x.function, SEPARATE_READERS) for x in self.readers(join.last))
+        count = len(parts) if row_nbytes(join) >= SECTOR_BYTES or len(parts) > MAX_INTERLEAVED_ARRAYS else 0
+        if not (is_loaded or self.is_returned(join.last) or self.is_stored(join.last, excluded)):
+            return count <= MAX_JOINED_ARRAYS
+        self.stored_joins.update(join.updates)
+        return count <= MAX_STORED_ARRAYS and all(self.is_cheap(x.inputs[-1]) for x in parts)
+
+    def is_returned(self, update: Node) -> bool:
+        """Return whether the call returns an update, through identities or not."""
+        found = [update]
+        for x in found:
+            found += filter(is_identity, self.graph.users[x])
+        return not self.graph.stored_roots.isdisjoint(found)
+
+    def is_cheap(self, value: Node) -> bool:
+        """Return whether a kernel computes a value at shifted indices for little, of what is in memory before the call."""
+        found, computed = find_shiftable(value, self.graph.memory, self.rank, self.loads)
+        cost = sum(x.function.cost for x in computed if isinstance(x.function, Operator))
+        return cost <= MAX_PART_COST and all(x in computed or not x.inputs or x in self.graph.memory for x in found)
+
+    def find_loads(self, chains: Sequence[UpdateChain], is_inlined: Callable[[Node], bool]) -> None:
+        """Find the updates that only select what is loaded, among those that are inlined."""
+        self.loads.clear()
+        for chain in chains:
+            if chain.base is None and all(is_inlined(x) and self.is_load(x.inputs[-1]) for x in chain.updates):
+                self.loads.update(chain.nodes)
+
+    def is_load(self, value: Node) -> bool:
+        """Return whether a value is a view of an array in memory, or of another load, or has one number in all elements."""
+        while not (value.is_number or value in self.graph.memory or value in self.loads or not value.inputs):
+            if isinstance(value.function, Operator) or not is_shiftable(value):
+                return False
+            (value,) = value.inputs
+        return True
+
     def readers(self, update: Node) -> Iterator[Node]:
         """Yield the nodes that read an update, through views and identities or not."""
         return self.graph.readers(update, lambda x: is_view(x) or is_identity(x))
@@ -134,15 +190,18 @@ class Inliner:
         result = rebuilt
         if node in self.candidates:
             try:
-                result = self.select(rebuilt, is_stored=self.candidates[node])
+                result = self.select(rebuilt, self.candidates[node], node in self.joined)
             except NotInlinedError:
                 result = rebuilt
-            self.memory.add(result)  # as an array that is read at other indices
+            if result is not rebuilt and node in self.loads and node not in self.stored:
+                self.selections[result] = rebuilt
+            else:
+                self.memory.add(result)  # as an array that is read at other indices
         elif is_update(node) or node in self.graph.stored_roots or node in self.stored:
             self.memory.add(rebuilt)
         return result
 
-    def select(self, update: Node, is_stored: bool) -> Node:
+    def select(self, update: Node, is_stored: bool, is_joined: bool) -> Node:
         """Return an update as a selection of its slice and the old array.
 
         Raises
@@ -150,22 +209,37 @@ class Inliner:
         NotInlinedError
             The slice costs less if it is stored.
         """
-        function, shape, value = update.function, update.shape, update.inputs[-1]
-        ranges = function.ranges if isinstance(function, PadSlice) else function.views[0].parameters
-        old = literal(0) if isinstance(function, PadSlice) else strip_fill(update.inputs[0])
-        shifts = tuple(Shift(d, -start, step if size > 1 else 1) for d, (start, step, size) in enumerate(ranges))
-        inside = is_inside(ranges, shape)
-        if not value.is_number:
-            try:
-                value = ShiftedReads(self.memory, shape, inside).read(value, shifts)
-            except NotInlinedError:
-                if is_stored:
-                    raise
-                value = gather(value, shifts, shape)
-        elif old.is_number:
-            old = Node(Full(shape, update.dtype), (old.to(update.dtype),), shape, update.dtype)
-        selection: Node = where(inside, value, old)
-        return selection.to(update.dtype)
+        shape, (*_, value) = update.shape, update.inputs
+        whole = tuple(Shift(d, 0) for d in range(len(shape)))
+        reads = ShiftedReads(self.memory, self.selections, self.conditions, shape, is_joined)
+        try:
+            return reads.select(update, whole)
+        except NotInlinedError:
+            if is_stored:
+                raise
+            loaded = ShiftedReads({*self.memory, value}, self.selections, self.conditions, shape, is_joined)
+            return loaded.select(update, whole)
+
+
+def is_selectable(update: Node) -> bool:
+    """Return whether the new value of an update is a slice of the result, with elements in the same order."""
+    ranges = slice_ranges(update)
+    is_slice = isinstance(update.function, PadSlice) or len(update.function.views) == 1
+    return is_slice and ranges is not None and all(step >= 1 for _, step, _ in ranges)
+
+
+def row_nbytes(join: UpdateChain) -> int:
+    """Return the number of contiguous bytes of the shortest row of a part of joined arrays."""
+    rows = []
+    for x in join.updates:
+        size = 1
+        for (_, step, part), n in zip(reversed(slice_ranges(x) or ()), reversed(x.shape), strict=True):
+            size *= part if step == 1 else 1
+            if part < n:
+                break
+        rows.append(size)
+    nbytes: int = min(rows) * join.last.dtype.itemsize
+    return nbytes
 
 
 def is_dense(ranges: Sequence[Range], update: Node, density: float) -> bool:
@@ -173,18 +247,19 @@ def is_dense(ranges: Sequence[Range], update: Node, density: float) -> bool:
     return all(step == 1 for _, step, _ in ranges) and prod(size for *_, size in ranges) >= density * update.size
 
 
-def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
+def choose_stored(graph: Graph, updates: Sequence[Node], loads: Container[Node]) -> set[Node]:
     """Choose the values that kernels store because other kernels read them at the shifted indices of some updates.
 
     The new value of an update is stored, or computed at shifted indices from others, if that costs little. If updates share
     values, one choice is made for all of them: the last values are replaced by their inputs, one by one, and of all sets on
-    this path, the one with the fewest elements that are not in memory anyway is stored.
+    this path, the one with the fewest elements that are not in memory anyway is stored. `loads` are updates that are
+    computed at shifted indices, too.
     """
     depth: dict[Node, int] = {}
     for x in graph.nodes:
         depth[x] = 1 + max((depth[i] for i in x.inputs), default=0)
     rank = {x: (-depth[x], k) for k, x in enumerate(graph.nodes)}  # users first
-    behind = {x: find_shiftable(x.inputs[-1], graph.memory, rank) for x in updates}
+    behind = {x: find_shiftable(x.inputs[-1], graph.memory, rank, loads) for x in updates}
     readers: dict[Node, list[Node]] = {}
     for update, (found, _) in behind.items():
         for x in found:
@@ -223,7 +298,7 @@ def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
 
 
 def find_shiftable(
-    value: Node, memory: Container[Node], rank: Mapping[Node, tuple[int, int]]
+    value: Node, memory: Container[Node], rank: Mapping[Node, tuple[int, int]], loads: Container[Node] = ()
 ) -> tuple[set[Node], set[Node]]:
     """Return a value and those that it is computed from, and the ones that a kernel may compute at shifted indices.
 
@@ -233,7 +308,7 @@ def find_shiftable(
     while pending and len(found) <= MAX_SHIFTED_NODES:
         _, x = heappop(pending)
         ops = x.function.cost if isinstance(x.function, Operator) else 0
-        if x not in memory and is_shiftable(x) and cost + ops <= MAX_INLINED_COST:
+        if x not in memory and (x in loads or is_shiftable(x)) and cost + ops <= MAX_INLINED_COST:
             cost += ops
             computed.add(x)
             for i in x.inputs:
@@ -241,139 +316,3 @@ def find_shiftable(
                     found.add(i)
                     heappush(pending, (rank[i], i))
     return found, computed
-
-
-class ShiftedReads:
-    """Reads of arrays at shifted indices, pushed up through pointwise functions and views to arrays in memory.
-
-    Parameters
-    ----------
-    memory : container of Node
-    shape : tuple of int
-        The shape of the loops that read.
-    inside : Node
-        Whether the shifted indices are in range. Elsewhere, the values do not matter.
-    """
-
-    def __init__(self, memory: Container[Node], shape: Shape, inside: Node) -> None:
-        self.memory, self.shape, self.inside = memory, shape, inside
-        self.found: dict[tuple[Node, tuple[Shift, ...]], Node] = {}
-
-    def read(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
-        """Return the elements of an array at shifted indices.
-
-        Raises
-        ------
-        NotInlinedError
-            Another kernel must store one of the arrays.
-        """
-        if (x, shifts) not in self.found:
-            self.found[x, shifts] = self.compute(x, shifts)
-        return self.found[x, shifts]
-
-    def compute(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
-        """Return the elements of an array at shifted indices, without a look at those that were read before."""
-        function = x.function
-        if x.is_number or (x.shape == self.shape and all(shift == Shift(d, 0) for d, shift in enumerate(shifts))):
-            return x
-        if x in self.memory or isinstance(function, Argument):
-            return gather(x, shifts, self.shape)
-        if isinstance(function, View):
-            return self.read(x.inputs[0], shift_through(function, shifts, x.inputs[0].shape, x.shape))
-        if isinstance(function, Full):
-            return Node(Full(self.shape, x.dtype), x.inputs, self.shape, x.dtype)
-        if isinstance(function, Iota):
-            return shifted_index(shifts[0], function.size, self.shape)
-        if isinstance(function, Copy) or is_identity(x):
-            return self.read(x.inputs[0], shifts)
-        if not isinstance(function, Operator | Cast) or len(self.found) > MAX_SHIFTED_NODES:
-            raise NotInlinedError
-        inputs = [self.read(i, shifts) for i in x.inputs]
-        if function is where and isinstance(inputs[1].function, GatherND):  # kernels load where the condition is true
-            inputs[1] = where(self.inside, inputs[1], literal(0).to(x.dtype))
-        return Node(function, tuple(inputs), self.shape, x.dtype)
-
-
-def is_shiftable(x: Node) -> bool:
-    """Return whether the elements of a node at shifted indices are computed from those of its inputs."""
-    if not isinstance(x.function, View):
-        return isinstance(x.function, Operator | Cast | Copy | Full) or is_identity(x)
-    try:
-        shift_through(x.function, (Shift(None, 0),) * x.ndim, x.inputs[0].shape, x.shape)
-    except NotInlinedError:
-        return False
-    return True
-
-
-def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shape: Shape) -> tuple[Shift, ...]:
-    """Return the shifted indices of an array of which a view is read at shifted indices.
-
-    Parameters
-    ----------
-    view : View
-    shifts : tuple of Shift
-        The indices along the dims of the view.
-    shape, view_shape : tuple of int
-        The shapes of the array and of its view.
-
-    Raises
-    ------
-    NotInlinedError
-        The indices are not shifted indices of the array.
-    """
-    if view.method == "slice" and all(step == 1 or size == 1 for _, step, size in view.parameters):
-        pairs = zip(shifts, view.parameters, strict=True)
-        return tuple(shift._replace(offset=shift.offset + start * shift.step) for shift, (start, _, _) in pairs)
-    if view.method == "expand":
-        added = len(view_shape) - len(shape)
-        return tuple(Shift(None, 0) if n == 1 else shifts[d + added] for d, n in enumerate(shape))
-    if (dims := find_kept_dims(view, shape, view_shape)) is not None:
-        return tuple(shifts[dims[d]] if d in dims else Shift(None, 0) for d in range(len(shape)))
-    raise NotInlinedError
-
-
-def gather(x: Node, shifts: tuple[Shift, ...], shape: Shape) -> Node:
-    """Return the elements of an array in memory at shifted indices, clamped where they may be outside of the array.
-
-    An array that is not shifted, but only repeated along dims, is a view.
-    """
-    read = [(shift, n) for shift, n in zip(shifts, x.shape, strict=True) if n != 1]
-    dims = [d for (d, offset, step), n in read if (offset, step) == (0, 1) and d is not None and shape[d] == n]
-    if len(dims) == len(read) and all(a < b for a, b in pairwise(dims)):
-        view: Node = x.reshape(*[n if d in dims else 1 for d, n in enumerate(shape)]).expand(*shape)
-        return view
-    indices = tuple(shifted_index(shift, n, shape) for shift, n in zip(shifts, x.shape, strict=True))
-    return Node(GatherND(None), (x, *indices), shape, x.dtype)
-
-
-def shifted_index(shift: Shift, size: int, shape: Shape) -> Node:
-    """Return a shifted index along a dim of an array, in a kernel whose loops have a shape."""
-    if shift.dim is None or size == 1:
-        return Node(Full(shape, int64), (literal(max(shift.offset, 0), int64),), shape, int64)
-    index = loop_index(shift.dim, shape)
-    if shift.offset:
-        index = index - -shift.offset if shift.offset < 0 else index + shift.offset
-    if shift.step > 1:
-        index = index // shift.step
-    is_valid = 0 <= shift.offset <= size * shift.step - shape[shift.dim]
-    return index if is_valid else minimum(maximum(index, 0), size - 1)
-
-
-def loop_index(dim: int, shape: Shape) -> Node:
-    """Return the index along a dim, as an array of a shape."""
-    n = shape[dim]
-    positions: Node = Node(Iota(n), (), (n,), int64).reshape(n, *[1] * (len(shape) - dim - 1)).expand(*shape)
-    return positions
-
-
-def is_inside(ranges: Sequence[Range], shape: Shape) -> Node:
-    """Return whether each element of an array of a shape is in a slice."""
-    conditions = []
-    for d, (start, step, size) in enumerate(ranges):
-        index, stop = loop_index(d, shape), range_interval(start, step, size)[1]
-        conditions += [index >= start] * (start > 0) + [index < stop] * (stop < shape[d])
-        if step > 1 and size > 1:
-            conditions.append((index - start if start else index) % step == 0)
-    if not conditions:  # the slice is the whole array
-        return Node(Full(shape, bool_), (literal(True, bool_),), shape, bool_)
-    return reduce(and_, conditions)

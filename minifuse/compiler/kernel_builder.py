@@ -17,6 +17,7 @@ from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
+from ..ir.index_values import index_values
 from ..ir.kernel_ir import (
     Accumulator,
     Constant,
@@ -268,7 +269,7 @@ class KernelBuilder:
         """Return the strides along the loops of an array that is read at indices, if each index grew by 1 with one loop."""
         views, strides = list(self.inputs), [0] * len(shape)
         for stride, index in zip(layout.strides, indices, strict=True):
-            for x in Kernel((index,), ()).find_all(IndexValue):
+            for x in index_values(index):
                 for d, step in enumerate(views[x.index][1].strides[: len(shape)]):
                     strides[d] += stride * step
         return Layout(shape, tuple(strides), 0)

@@ -6,7 +6,8 @@ from math import prod
 
 from ...core.dtypes import bool_
 from ...core.rounding import ceil_div
-from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, Op, ReadOutput
+from ...ir.index_values import index_values
+from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Load, Op, ReadOutput
 from .expression_printer import operand_name
 from .nest import KernelNest, cost_of
 from .schedule import LoopSchedule
@@ -87,7 +88,7 @@ class Facts:
                 score[axis] += weight * self.bytes_moved(name, itemsize) * (1.01 if name.startswith("out") else 1)
         for e in self.nest.kernel.find_all(IndexedLoad):
             index = self.nest.contiguous_index(e)
-            for x in [] if index is None else Kernel((index,), ()).find_all(IndexValue):
+            for x in [] if index is None else index_values(index):
                 strides = self.nest.strides[operand_name(x)]
                 axis = min((a for a in score if strides[a]), key=lambda a: abs(strides[a]), default=None)
                 if axis is not None and abs(strides[axis]) <= MAX_LANE_STRIDE:

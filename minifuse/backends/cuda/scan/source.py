@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from ....core.dtypes import DType
 from ....ir.kernel_ir import Kernel, KernelParameter, Load
 from ....ir.step_kernels import ScanKernel
 from ...codegen.scan_nest import RESUME, SCAN, TOTALS, ScanPrinter

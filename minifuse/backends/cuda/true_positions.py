@@ -113,9 +113,9 @@ def true_indices(device: "CudaDevice", mask: "Tensor") -> "Tensor":
     counts, total = mask.empty((blocks * WARPS,), int32, backend), mask.full((1,), 0, int64, backend)
     if n:
         run(device, COUNT, blocks, [counts, total, mask], n, length)
+    sizes = mask.asarray_like(np.array(mask.shape)) if dims > 1 else total  # copied while the first kernel runs
     result = mask.empty((int(total.item()), dims), int64, backend)
     if result.size:
-        sizes = mask.asarray_like(np.array(mask.shape)) if dims > 1 else result
         run(device, make_store(dims == 1, n < 1 << 31), blocks, [result, counts, mask, sizes], n, length, dims)
     return result
 

@@ -20,7 +20,7 @@ from ..intrinsics.warp_vote import scan_lanes, sum_lanes
 from ..tile_shapes import GpuKernel
 from .kernels import ADDRESSES, DIGITS, WARP, KeyFormat, SortTile, line_start, make_order_key
 
-MAX_SELECTED = 1 << 10  # first elements that a block puts in order
+MAX_SELECTED = 1 << 8  # first elements that a block puts in order faster than it sorts a row
 BINS_OF_LANE = DIGITS // WARP
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from ..backends.base import Backend
 from ..core.indexing import Range
 from ..core.overlap import Interval, are_disjoint_ranges, intersects, range_interval
-from ..ir.array_functions import Full, PadSlice, SliceUpdate, View
-from ..ir.graph import Node, is_view, literal, strip_views
+from ..ir.array_functions import PadSlice, SliceUpdate, View
+from ..ir.graph import Node, is_view, strip_views
 from .graph import Graph, needs
 from .slice_updates import is_update, slice_ranges
 
@@ -61,8 +61,8 @@ def forward_slices(graph: Graph, _target: Backend) -> Graph:
     def rule(node: Node, new: Node) -> Node:
         ranges = slice_ranges(new) if isinstance(new.function, SliceUpdate) else None
         if ranges is not None:
-            if is_whole(new, ranges) and node not in kept:
-                return value_of(new.inputs[-1], View("slice", ranges), new)
+            if is_whole(new, ranges) and node not in kept and not new.inputs[-1].is_number:
+                return new.inputs[-1].to(new.dtype)
             if node not in kept and all(reads_around(x, ranges) for x in graph.users.get(node, [node])):
                 bypassed.add(new)
             regions[new] = updated_region(regions.get(new.inputs[0]), new.inputs[0], ranges)
@@ -111,15 +111,21 @@ def read_slice(node: Node, regions: Mapping[Node, UpdatedRegion], bypassed: Cont
             is_replaced = is_replaced and not is_update(x)
         elif any(are_disjoint_ranges(pair) for pair in zip(written, ranges, strict=True)):
             if isinstance(x.function, PadSlice):
-                return Node(Full(node.shape, x.dtype), (literal(0, x.dtype),), node.shape, x.dtype)
+                return node  # zeros
             is_replaced = is_replaced and x in bypassed
             x = x.inputs[0]
         else:
             inside = [relative_range(*pair) for pair in zip(ranges, written, strict=True)]
             is_entire = ranges == written or isinstance(x.function, PadSlice) or x in bypassed
-            if None in inside or not is_entire or (isinstance(x.function, SliceUpdate) and len(x.function.views) > 1):
+            if (
+                None in inside
+                or not is_entire
+                or x.inputs[-1].is_number
+                or (isinstance(x.function, SliceUpdate) and len(x.function.views) > 1)
+            ):
                 break
-            return value_of(x.inputs[-1], View("slice", tuple(inside)), node)
+            part: Node = x.inputs[-1].apply_view(View("slice", tuple(inside)))
+            return part.to(node.dtype)
     return node if x is node.inputs[0] or (is_update(x) and not is_replaced) else x.apply_view(node.function)
 
 
@@ -142,11 +148,3 @@ def relative_range(part: Range, whole: Range) -> Range | None:
     relative_step, step_rest = divmod(step, stride or 1) if size > 1 else (1, 0)
     is_inside = 0 <= position < count and 0 <= position + (size - 1) * relative_step < count
     return (position, relative_step, size) if is_inside and not rest and not step_rest else None
-
-
-def value_of(value: Node, view: View, node: Node) -> Node:
-    """Return a slice of the new value of an update, which may be a number, as an array that replaces a node."""
-    if value.is_number:
-        return Node(Full(node.shape, node.dtype), (value.to(node.dtype),), node.shape, node.dtype)
-    part: Node = value.apply_view(view)
-    return part.to(node.dtype)

@@ -84,8 +84,8 @@ class Inliner:
         Updates that only select what is loaded: another update computes them at shifted indices.
     selections : dict of Node to Node
         Selection -> the update that it replaces, for the updates in `loads`.
-    conditions : set of Node
-        The conditions of all selections.
+    merged : dict of Node to Node or None
+        What all parts of a join so far are computed by, for `ShiftedReads`.
     """
 
     def __init__(self, graph: Graph, only_thin: bool = False) -> None:
@@ -93,7 +93,7 @@ class Inliner:
         found = [x for x in graph.nodes if is_update(x)]
         excluded = {x for x in found if not self.is_candidate(x)}
         self.joined, self.stored_joins, self.selections = set[Node](), set[Node](), dict[Node, Node]()
-        self.memory, self.loads, self.conditions = {*graph.memory}, set[Node](), set[Node]()
+        self.memory, self.loads, self.merged = {*graph.memory}, set[Node](), dict[Node, Node | None]()
         chains = [self.updates.chain(x) for x in found if x not in self.updates.inner]
         self.find_loads(chains, lambda x: x not in graph.stored_roots and (x not in excluded or is_selectable(x)))
         for chain in reversed(chains):  # readers first
@@ -211,13 +211,13 @@ class Inliner:
         """
         shape, (*_, value) = update.shape, update.inputs
         whole = tuple(Shift(d, 0) for d in range(len(shape)))
-        reads = ShiftedReads(self.memory, self.selections, self.conditions, shape, is_joined)
+        reads = ShiftedReads(self.memory, self.selections, self.merged, shape, is_joined)
         try:
             return reads.select(update, whole)
         except NotInlinedError:
             if is_stored:
                 raise
-            loaded = ShiftedReads({*self.memory, value}, self.selections, self.conditions, shape, is_joined)
+            loaded = ShiftedReads({*self.memory, value}, self.selections, self.merged, shape, is_joined)
             return loaded.select(update, whole)
 
 

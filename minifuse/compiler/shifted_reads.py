@@ -40,8 +40,8 @@ class ShiftedReads:
     memory : container of Node
     selections : mapping of Node to Node
         Selection -> the update that it replaces, and that is computed at shifted indices, too.
-    conditions : set of Node
-        The conditions of all selections so far.
+    merged : dict of Node to Node or None
+        What all parts of a join so far are computed by -> the condition of its loads, or None if they have none.
     shape : tuple of int
         The shape of the loops that read.
     is_joined : bool
@@ -54,14 +54,14 @@ class ShiftedReads:
         self,
         memory: Container[Node],
         selections: Mapping[Node, Node],
-        conditions: set[Node],
+        merged: dict[Node, Node | None],
         shape: Shape,
         is_joined: bool,
         inside: Node | None = None,
     ) -> None:
         self.memory, self.selections, self.shape, self.is_joined, self.inside = memory, selections, shape, is_joined, inside
         self.found: dict[tuple[Node, tuple[Shift, ...]], Node] = {}
-        self.conditions = conditions
+        self.merged = merged
 
     def select(self, update: Node, shifts: tuple[Shift, ...]) -> Node:
         """Return the elements of an update at shifted indices: those of its slice, and else those of the old array.
@@ -77,44 +77,26 @@ class ShiftedReads:
         if self.inside is not None:
             inside = self.inside & inside
         if not value.is_number:
-            reads = ShiftedReads(self.memory, self.selections, self.conditions, self.shape, self.is_joined, inside)
+            reads = ShiftedReads(self.memory, self.selections, self.merged, self.shape, self.is_joined, inside)
             value = reads.read(value, tuple(map(shift_into, shifts, ranges)))
         elif old.is_number:
             old = Node(Full(self.shape, update.dtype), (old.to(update.dtype),), self.shape, update.dtype)
         is_first = is_padded and self.is_joined and self.inside is None  # all other elements are in other slices
         if is_first and not isinstance(value.function, GatherND) and not value.is_number:
-            self.conditions.add(inside)
+            self.merged[value] = inside
             return value.to(update.dtype)
         old = old if old.is_number else self.read(old, shifts)
-        self.conditions.add(inside)
-        if self.is_joined and self.inside is None and (merged := self.merge(inside, value, old)) is not None:
-            return merged.to(update.dtype)
+        if self.is_joined and self.inside is None and old in self.merged:
+            merged = merge(inside, value, self.merged[old], old)
+            if merged is not None:
+                result = merged.to(update.dtype)
+                self.merged[result] = None
+                return result
         selection: Node = where(inside, value, old)
-        return selection.to(update.dtype)
-
-    def merge(self, condition: Node, x: Node, y: Node) -> Node | None:
-        """Return a choice of two elements as one, whose indices are chosen, if they are computed alike; or None.
-
-            where(i >= n, -a[i - n], -where(i < n, a[i + m], 0))  ->  -a[where(i >= n, i - n, i + m)]
-
-        One of the two elements is in range in any case, as in joined arrays.
-        """
-        x, y = [z.inputs[1] if self.is_guarded(z) else z for z in (x, y)]
-        if x is y:
-            return x
-        if isinstance(x.function, GatherND) and x.function is y.function and x.inputs[0] is y.inputs[0]:
-            pairs = zip(map(without_clamp, x.inputs[1:]), map(without_clamp, y.inputs[1:]), strict=True)
-            indices = [a if a is b else where(condition, a, b) for a, b in pairs]
-            return Node(x.function, (x.inputs[0], *indices), x.shape, x.dtype)
-        if not isinstance(x.function, Operator | Cast) or x.function is not y.function:
-            return None
-        found = [self.merge(condition, a, b) for a, b in zip(x.inputs, y.inputs, strict=True)]
-        inputs = tuple([z for z in found if z is not None])
-        return Node(x.function, inputs, x.shape, x.dtype) if len(inputs) == len(found) else None
-
-    def is_guarded(self, x: Node) -> bool:
-        """Return whether an element is loaded only inside of a slice."""
-        return x.function is where and x.inputs[0] in self.conditions and isinstance(x.inputs[1].function, GatherND)
+        result = selection.to(update.dtype)
+        if is_first and isinstance(value.function, GatherND):
+            self.merged[result] = inside
+        return result
 
     def read(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
         """Return the elements of an array at shifted indices.
@@ -133,14 +115,14 @@ class ShiftedReads:
         function = x.function
         if x.is_number or (x.shape == self.shape and all(shift == Shift(d, 0) for d, shift in enumerate(shifts))):
             return x
+        if (number := strip_fill(x)).is_number:
+            return Node(Full(self.shape, x.dtype), (number.to(x.dtype),), self.shape, x.dtype)
         if x in self.selections:
             return self.select(self.selections[x], shifts)
         if x in self.memory or isinstance(function, Argument):
             return gather(x, shifts, self.shape)
         if isinstance(function, View):
             return self.read(x.inputs[0], shift_through(function, shifts, x.inputs[0].shape, x.shape))
-        if isinstance(function, Full):
-            return Node(Full(self.shape, x.dtype), x.inputs, self.shape, x.dtype)
         if isinstance(function, Iota):
             return shifted_index(shifts[0], function.size, self.shape)
         if isinstance(function, Copy) or is_identity(x):
@@ -207,11 +189,32 @@ def gather(x: Node, shifts: tuple[Shift, ...], shape: Shape) -> Node:
     return Node(GatherND(None), (x, *indices), shape, x.dtype)
 
 
-def without_clamp(index: Node) -> Node:
-    """Return a shifted index without the limits to its range."""
-    if index.function is minimum and index.inputs[0].function is maximum:
-        return index.inputs[0].inputs[0]
-    return index
+def merge(condition: Node, x: Node, y_condition: Node | None, y: Node) -> Node | None:
+    """Return a choice of two elements as one, whose indices are chosen, if they are computed alike; or None.
+
+        where(i >= n, -a[i - n], -where(i < n, a[i + m], 0))  ->  -a[where(i >= n, i - n, i + m)]
+
+    One of the two elements is in range in any case, as in joined arrays. The loads of x have the same condition, those of y
+    have another one.
+    """
+    x, y = without_condition(x, condition), without_condition(y, y_condition)
+    if x is y:
+        return x
+    if isinstance(x.function, GatherND) and x.function is y.function and x.inputs[0] is y.inputs[0]:
+        pairs = zip(x.inputs[1:], y.inputs[1:], strict=True)
+        indices = [a if a is b else where(condition, a, b) for a, b in pairs]
+        return Node(x.function, (x.inputs[0], *indices), x.shape, x.dtype)
+    if not isinstance(x.function, Operator | Cast) or x.function is not y.function or x.function is where:
+        return None
+    found = [merge(condition, a, y_condition, b) for a, b in zip(x.inputs, y.inputs, strict=True)]
+    inputs = tuple([z for z in found if z is not None])
+    return Node(x.function, inputs, x.shape, x.dtype) if len(inputs) == len(found) else None
+
+
+def without_condition(x: Node, condition: Node | None) -> Node:
+    """Return an element that is loaded only where a condition is true, as loaded anywhere: its index is clamped."""
+    is_conditional = x.function is where and x.inputs[0] is condition and isinstance(x.inputs[1].function, GatherND)
+    return x.inputs[1] if is_conditional and x.inputs[2].is_number else x
 
 
 def shifted_index(shift: Shift, size: int, shape: Shape) -> Node:

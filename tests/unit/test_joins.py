@@ -85,6 +85,20 @@ def test_random_joins(steps, is_in_place):
         check(steps)
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("shift", 0, 1), ("roll both", 1, 1)],  # the loads of a join of a join have conditions of their own
+        [("swap", 0, 2), ("roll both", 1, 0)],
+        [("turn", 1, 2), ("flip", 1, 1), ("join", 0, 0), ("flip", 1, 0)],  # a gradient is a slice of zeros
+    ],
+)
+def test_joins_of_joins_in_place(steps, monkeypatch):
+    monkeypatch.setattr(PythonBackend, "inlines_padding", True)
+    with mf.use_backend("python"):
+        check(steps)
+
+
 @pytest.mark.parametrize("backend", ["parallel", "cuda"])
 def test_joins_on_other_backends(backend):
     with mf.use_backend(backend):

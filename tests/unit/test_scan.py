@@ -19,7 +19,6 @@ from minifuse.core.dtypes import BY_NUMPY, float32, float64, int64
 from minifuse.core.errors import GradientError
 from minifuse.core.layout import row_major
 from minifuse.core.operators import add, maximum, minimum, mul, or_
-from minifuse.core.rounding import ceil_div
 from minifuse.ir.monoid import Monoid
 from minifuse.ir.monoids import LAST_EXTREME, LOGADDEXP, RECURRENCE
 from minifuse.ir.scan import Scan, recurrence, scan
@@ -258,32 +257,6 @@ def test_the_order_of_a_combination_is_kept(form):
     for plan in plans:
         simt.run(plan)
     verify()
-
-
-def test_a_block_looks_back_over_totals_of_tiles():
-    """The last block of a line runs alone: of all tiles before, only the first three have stored the total of the line."""
-    n, length = 20000, 128
-    kernel = plain_scan(Scan(RECURRENCE.states[0], 0, False, (1,)), [float64, float64])
-    inputs = [Operand.from_array(x) for x in sample("recurrence", (n,))]
-    out = Operand.from_array(np.zeros(n))
-    layouts = [x.layout for x in (out, *inputs)]
-    problem = ScanProblem(kernel, layouts, 4, ScanTile(1, 4, 1), ceil_div(n, length))
-    chunks = problem.chunks
-    _, plan = CudaScanLauncher(get_device(0), problem, layouts).plans(*[x.address for x in (out, *inputs)])
-    flags, *totals = [x.data[-x.low :] for x in plan.arguments[3:6]]
-
-    def states(first, last):
-        factor, term = (x.array()[first * length : last * length] for x in inputs)
-        return np.cumprod(factor), *run_recurrence(factor, term)
-
-    for c in range(chunks - 1):
-        for total, own, line in zip(totals, states(c, c + 1), states(0, c + 1), strict=True):
-            total[c], total[chunks + c] = own[-1], line[-1] if c < 3 else 99
-    flags[: chunks + 1] = [chunks - 1, 2, 2, 2, *[1] * (chunks - 4), 0]
-    simt.run(plan._replace(grid=(1, 1, 1)))
-    last = (chunks - 1) * length
-    np.testing.assert_allclose(out.array()[last:], states(0, chunks)[1][last:], 1e-12)
-    assert flags[chunks] == 2
 
 
 @pytest.mark.parametrize("form", ["warps in tiles", "columns", "short lines"])

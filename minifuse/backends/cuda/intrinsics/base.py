@@ -140,10 +140,10 @@ def atomic_store(target: Array, i: int, value: int) -> None:
     cuda.atomic.exch(target, i, value)
 
 
-@intrinsic("base_llvm.load_flag")
+@intrinsic("base_llvm.load_acquire")
 @word
-def load_flag(source: Array, i: int) -> RealNumber:
-    """Load source[i], an int32, atomically. After a fence, all is visible that its writer stored before its own fence."""
+def load_acquire(source: Array, i: int) -> RealNumber:
+    """Load source[i], an int32, atomically: then all that its writer stored before a fence and this number is visible."""
     return cuda.atomic.add(source, i, 0)
 
 

@@ -209,10 +209,10 @@ def atomic_store(code: Emitter, target: ir.Value, i: ir.Value, value: ir.Value) 
 
 
 @emits(lambda source, i: types.int32(source, i))
-def load_flag(code: Emitter, source: ir.Value, i: ir.Value) -> ir.Value:
-    """Load an int32 as other blocks have stored it, not as a cache has it."""
+def load_acquire(code: Emitter, source: ir.Value, i: ir.Value) -> ir.Value:
+    """Load an int32, before all later accesses of this thread."""
     place = code.at(source, code.cast(i, 1, types.int64))
-    (value,) = code.asm("ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l", [place], [I32])
+    (value,) = code.asm("ld.acquire.gpu.global.b32 $0, [$1];", "=r,l", [place], [I32])
     return value
 
 

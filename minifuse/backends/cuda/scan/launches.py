@@ -151,13 +151,14 @@ class ScanProblem:
         return ceil_div(nbytes, 16) * 16
 
     def workspace_addresses(self) -> list[OperandAddress]:
-        """Return the addresses of the totals of chunks, the largest first; if blocks look back, of flags and two totals."""
-        count, start, found = self.lines * self.chunks * (1 + self.looks_back), 0, dict[int, OperandAddress]()
-        for k, dtype in sorted(enumerate(self.states), key=lambda pair: -pair[1].itemsize):
-            found[k] = OperandAddress(WORKSPACE, start // dtype.itemsize, dtype)
-            start += count * dtype.itemsize
+        """Return the addresses of the totals of chunks, the largest first; if blocks look back, two for each, and flags."""
+        count, start, found = self.lines * self.chunks, 0, dict[int, OperandAddress]()
+        states = [*self.states] * (1 + self.looks_back)
+        for k in sorted(range(len(states)), key=lambda k: -states[k].itemsize):
+            found[k] = OperandAddress(WORKSPACE, start // states[k].itemsize, states[k])
+            start += count * states[k].itemsize
         flags = [OperandAddress(WORKSPACE, ceil_div(start, 4), int32)] * self.looks_back
-        return [*flags, *[found[k] for k in range(len(self.states))]]
+        return [*flags, *[found[k] for k in range(len(states))]]
 
     def plan(self, is_aligned: bool) -> GpuPlan:
         """Return the launches. If `is_aligned`, all addresses are multiples of 16 bytes."""

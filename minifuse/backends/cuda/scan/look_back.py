@@ -2,7 +2,7 @@
 
 Each block scans one tile of a line, so that it reads and writes each element once, and has many bytes in flight. A block
 stores the total of its tile, looks back for the totals before it, and stores the total of all tiles up to its own. It looks
-at 128 tiles at once, and stops at the nearest one that has stored the total up to its own, so no block waits for a whole
+at 32 tiles at once, and stops at the nearest one that has stored the total up to its own, so no block waits for a whole
 chain of others.
 
 A block takes a ticket when it begins, which is the number of its tile: so all tiles that it waits for belong to blocks that
@@ -18,7 +18,6 @@ from ..tile_shapes import GpuKernel
 from .row_scan import RowScanSource
 
 NOTHING, TILE, LINE = 0, 1, 2  # what a tile has stored: nothing, its own total, the total of its line up to its end
-GROUP = 4  # tiles of a lane, whose flags are loaded together
 CLEAR_THREADS = 256
 
 CLEAR = f"""def kernel(flags, count):
@@ -34,25 +33,20 @@ def make_clear() -> GpuKernel:
 
 
 class LookBackScanSource(RowScanSource):
-    """The text of a kernel whose blocks scan one tile each.
-
-    flags[0] is the next ticket, then there is one for each tile. The totals of all tiles precede those of lines.
-    """
+    """The text of a kernel whose blocks scan one tile each. flags[0] is the next ticket, then there is one for each tile."""
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return the names and types of the arguments."""
         operands = len(self.outputs) + len(self.inputs)
         before, after = (x := super().parameters())[:operands], x[operands:]
-        totals = [(f"total{k}", f"*{x.short}") for k, x in enumerate(self.states)]
+        totals = [(f"{name}{k}", f"*{x.short}") for name in ("total", "line_total") for k, x in enumerate(self.states)]
         return [*before, ("flags", "*i32"), *totals, *after]
 
     def declare(self) -> None:
         """Emit the arrays: those of a tile, the ticket, and the total of all tiles before."""
         super().declare()
         self.line("ticket = cuda.shared.array(1, i32)")
-        self.line(f"flag = cuda.local.array({GROUP}, i32)")
         for k, dtype in enumerate(self.states):
-            self.line(f"w{k} = cuda.local.array({GROUP}, {dtype.short})")
             self.line(f"all_before{k} = cuda.shared.array(1, {dtype.short})")
 
     def locate(self) -> None:
@@ -62,7 +56,6 @@ class LookBackScanSource(RowScanSource):
             self.line("ticket[0] = fetch_add(flags, 0, 1)")
         self.line("cuda.syncthreads()")
         self.line("item = i64(ticket[0])")
-        self.line(f"items = {' * '.join(['chunks', *[f'n{a}' for a in range(self.form.axes)]])}")
         self.line("is_line = True")
         self.locate_line(self.form.axes)
 
@@ -73,10 +66,10 @@ class LookBackScanSource(RowScanSource):
         self.scan_tile()
         with self.block("if warp == 0:"):
             with self.block("if chunk > 0:"):
-                self.publish(self.each("carry"), TILE)
+                self.publish("total", self.each("carry"), TILE)
                 self.look_back()
             with self.block("else:"):
-                self.publish(self.each("carry"), LINE)
+                self.publish("line_total", self.each("carry"), LINE)
         self.line("cuda.syncthreads()")
         with self.block("if chunk > 0:"):
             self.line(f"{self.each('b')} = {self.each('all_before', '[0]')}")
@@ -87,40 +80,30 @@ class LookBackScanSource(RowScanSource):
             self.line("has_prefix = True")
         self.store_tile()
 
-    def publish(self, value: str, flag: int) -> None:
+    def publish(self, target: str, value: str, flag: int) -> None:
         """Emit the store of a total, and then of the flag that tells other blocks of it."""
         with self.block("if lane == 0:"):
-            place = "[item]" if flag == TILE else "[items + item]"
-            self.line(f"{self.each('total', place)} = {value}")
+            self.line(f"{self.each(target, '[item]')} = {value}")
             self.line("cuda.threadfence()")
             self.line(f"atomic_store(flags, 1 + item, {flag})")
 
     def look_back(self) -> None:
-        """Emit the combination of the totals of all tiles before, the nearest first. Lane 0 has the nearest ones.
-
-        Past the first tile of the line, it is read again, and not combined: it is known to be the first.
-        """
+        """Emit the combination of the totals of all tiles before, the nearest 32 first. Lane 0 has the nearest one."""
         each = self.each
-        self.line(f"p = item - 1 - {GROUP} * lane")
+        self.line("p = item - 1 - lane")
         self.line("known = i64(0)")
         self.line(f"{each('b')} = {each('carry')}")
         self.line("has_before = False")
         with self.block("while known == 0:"):
-            self.line("is_waiting = True")
-            with self.block("while is_waiting:"):
-                with self.block(f"for j in range({GROUP}):"):
-                    self.line("flag[j] = load_flag(flags, 1 + max(p - j, item - chunk))")
-                self.line(f"is_waiting = {' or '.join(f'flag[{j}] == {NOTHING}' for j in range(GROUP))}")
-            self.line("cuda.threadfence()")
-            with self.block(f"for j in range({GROUP}):"):
-                self.line(f"q = max(p - j, item - chunk) + (items if flag[j] == {LINE} else 0)")
-                self.line(f"{each('w', '[j]')} = {each('total', '[q]')}")
-            self.line(f"{each('v')} = {each('w', '[0]')}")
-            self.line(f"is_line_total = flag[0] == {LINE}")
-            with self.block(f"for j in range(1, {GROUP}):", "if not is_line_total:"):
-                self.combine(each("v"), each("w", "[j]"), each("v"))
-                self.line(f"is_line_total = flag[j] == {LINE}")
-            self.line("known = i64(cuda.ballot_sync(ALL_LANES, is_line_total)) & ALL_LANES")
+            self.line(f"flag, {each('v')} = i32({NOTHING}), {each('carry')}")
+            with self.block("if p >= item - chunk:"):
+                with self.block(f"while flag == {NOTHING}:"):
+                    self.line("flag = load_acquire(flags, 1 + p)")
+                with self.block(f"if flag == {LINE}:"):
+                    self.line(f"{each('v')} = {each('line_total', '[p]')}")
+                with self.block("else:"):
+                    self.line(f"{each('v')} = {each('total', '[p]')}")
+            self.line(f"known = i64(cuda.ballot_sync(ALL_LANES, flag == {LINE})) & ALL_LANES")
             self.line("oldest = cuda.popc((known & -known) - 1) if known != 0 else 31")
             with self.block("for step in (1, 2, 4, 8, 16):"):
                 self.shuffle("y", "v", "cuda.shfl_down_sync(ALL_LANES, {}, step)")
@@ -131,9 +114,9 @@ class LookBackScanSource(RowScanSource):
             with self.block("else:"):
                 self.line(f"{each('b')} = {each('v')}")
             self.line("has_before = True")
-            self.line(f"p -= {32 * GROUP}")
+            self.line("p -= 32")
         self.line(f"{each('t')} = {each('carry')}")
         self.combine(each("t"), each("b"), each("t"))
-        self.publish(each("t"), LINE)
+        self.publish("line_total", each("t"), LINE)
         with self.block("if lane == 0:"):
             self.line(f"{each('all_before', '[0]')} = {each('b')}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..device import CudaDevice
 
 MAX_WARPS, MAX_COLUMN_WARPS = 4, 8  # of a block
-MAX_LOOK_BACK_WARPS, MAX_LINES_PER_PROCESSOR = 8, 4  # with fewer long lines, each is scanned by several blocks
+LOOK_BACK_WARPS, MAX_LINES_PER_PROCESSOR = 4, 4  # with fewer long lines, each is scanned by several blocks
 MIN_LOOK_BACK_TILES = 4
 MAX_COLUMN_CHUNKS = 64  # chunks of a line: each block combines the totals of those before its own
 
@@ -113,8 +113,8 @@ class ScanProblem:
             groups = prod(self.nest.sizes[:-1]) * ceil_div(self.nest.sizes[-1], WARP * lines)
             is_few = warps == MAX_COLUMN_WARPS and groups < self.processors  # one group a block, so that lines can be cut
             return ScanTile(warps, items, 1 if is_few else lines)
-        if prod(self.nest.sizes) <= MAX_LINES_PER_PROCESSOR * self.processors and n > MAX_LOOK_BACK_WARPS * items * WARP:
-            return ScanTile(MAX_LOOK_BACK_WARPS, items, 1, 4)
+        if prod(self.nest.sizes) <= MAX_LINES_PER_PROCESSOR * self.processors and n > LOOK_BACK_WARPS * 2 * items * WARP:
+            return ScanTile(LOOK_BACK_WARPS, 2 * items, 1, 4)
         items = min(items, 4 * power_of_two(ceil_div(n, 4 * WARP)))
         warps = min(power_of_two(ceil_div(n, WARP * items)), MAX_WARPS)
         return ScanTile(warps, items, MAX_WARPS // warps, 8)

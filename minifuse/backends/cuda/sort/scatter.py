@@ -37,6 +37,8 @@ THREADS = 256
 MAX_COLUMNS = 4  # of a thread
 LOADED_SLICES = 4  # of a chunk that are loaded at once
 MIN_CHUNK, MAX_CHUNK = 16, 256  # slices
+WIDE = 256  # columns of a slice that make enough threads, so that chunks may be shorter
+MAX_GRID_Y = 64
 SIZES = ("chunks", "length", "batch", "positions", "slices", "columns")
 STRIDES = ("out_b", "out_v", "out_d", "keys_b", "keys_step", "order_b", "order_step")
 
@@ -97,7 +99,8 @@ class ScatterSource(CudaPrinter):
     def emit_chunk(self) -> None:
         """Emit the combination of the slices of each run in a chunk, of which several are loaded at once."""
         columns = self.columns
-        with self.block(f"for d0 in range(cuda.threadIdx.x, columns, {len(columns)} * cuda.blockDim.x):"):
+        self.line(f"width = {len(columns)} * cuda.blockDim.x")
+        with self.block("for d0 in range(cuda.blockIdx.y * width + cuda.threadIdx.x, columns, cuda.gridDim.y * width):"):
             for u in columns:
                 self.line(f"d{u} = d{u - 1} + cuda.blockDim.x" if u else "k = first")
                 self.line(f"total{u}, column{u} = {self.identity}, min(d{u}, columns - 1)")
@@ -141,9 +144,10 @@ class ScatterSource(CudaPrinter):
         """Emit the combination of the parts of a run that starts in a chunk, and ends in another one."""
         self.line("v = i64(keys[keys_at + (end - 1) * keys_step])")
         self.line("continues = v < positions and end < slices and keys[keys_at + end * keys_step] == v")
+        self.line("own, width = cuda.blockIdx.y * cuda.blockDim.x + cuda.threadIdx.x, cuda.gridDim.y * cuda.blockDim.x")
         with self.block(
             "if continues and not (first > 0 and keys[keys_at + (first - 1) * keys_step] == v):",
-            "for d in range(cuda.threadIdx.x, columns, cuda.blockDim.x):",
+            "for d in range(own, columns, width):",
         ):
             self.line("part, stop, total = chunk, end, work[(2 * chunk + 1) * columns + d]")
             with self.block("while stop < slices and keys[keys_at + stop * keys_step] == v:"):
@@ -196,11 +200,13 @@ class CudaSortedScatter(Executable):
         slices = self.op.count
         if not slices:
             return GpuPlan()
-        length = min(max(power_of_two(isqrt(ceil_div(slices, positions))), MIN_CHUNK), MAX_CHUNK)
+        shortest = LOADED_SLICES if columns >= WIDE else MIN_CHUNK
+        length = min(max(power_of_two(isqrt(ceil_div(slices, positions))), shortest), MAX_CHUNK)
         chunks = ceil_div(slices, length)
         each = min(power_of_two(columns), MAX_COLUMNS)
         across = min(power_of_two(ceil_div(columns, each)), THREADS)
-        block, grid = (across, THREADS // across, 1), (ceil_div(batch * chunks, THREADS // across), 1, 1)
+        block = across, THREADS // across, 1
+        grid = ceil_div(batch * chunks, block[1]), min(ceil_div(columns, each * across), MAX_GRID_Y), 1
         operands = [OperandAddress(k) for k in (0, *range(1 + self.is_update, len(self.leaves) + 3 + self.is_update))]
         work = OperandAddress(WORKSPACE if chunks > 1 else 0)
         shared = (0,) * (self.keys.ndim == 1)  # by all batches

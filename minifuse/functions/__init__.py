@@ -20,8 +20,10 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     array_api      the namespace of the array API standard, which libraries ask tensors for
     matrices       det, svd, cholesky_solve, ... as in torch
     linalg, fft    `mf.linalg` and `mf.fft`
-    indexing       select and store by index: gather, scatter, masked_fill, take, index_add, nonzero, ...
-    ordering       sort, topk, median, quantile, unique, searchsorted, histograms, ...
+    indexing       select and store by index: gather, scatter, masked_fill, take, index_add, ...
+    positions      find elements: nonzero, argwhere, where, isin, unravel_index
+    ordering       sort, topk, median, quantile, unique, ...
+    bins           searchsorted, bucketize, bincount, histograms
     neural         functions of neural networks that are in mf and in mf.nn.functional: distances, prelu, bilinear
     missing        what to write in place of a name that minifuse lacks
 """
@@ -39,7 +41,8 @@ from ..ir.numpy_api.table import MORE_ENTRIES
 
 MODULES = (
     "methods", "elementwise", "joining", "shaping", "products", "statistics", "dtypes", "creation", "random",
-    "attributes", "scans", "special", "matrices", "indexing", "ordering", "neural", "numpy_names", "nan_reductions",
+    "attributes", "scans", "special", "matrices", "indexing", "positions", "bins", "ordering", "neural", "numpy_names",
+    "nan_reductions",
 )  # fmt: skip
 
 

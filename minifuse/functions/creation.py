@@ -11,7 +11,8 @@ from ..core.dispatch import active_tracer
 from ..core.dtypes import BY_PYTHON, DType, as_dtype, float32, int64
 from ..core.errors import ShapeError
 from ..core.indexing import ShapeLike, shape_of
-from ..tensors.creation import backend_of, from_numpy, full, tensor, zeros
+from ..core.operators import eq
+from ..tensors.creation import arange, backend_of, from_numpy, full, tensor, tracer_for, zeros
 from ..tensors.tensor import Tensor
 from .table import function
 
@@ -54,7 +55,7 @@ def eye(
     device: object = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a matrix with ones on the diagonal and zeros elsewhere.
+    """Return a matrix with ones on the diagonal and zeros elsewhere. In a fused function, kernels compute its elements.
 
     Examples
     --------
@@ -63,6 +64,11 @@ def eye(
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
+    name = backend_of(backend, device)
+    if tracer_for(name) is not None:
+        rows, columns = arange(n, backend=name), arange(n if m is None else m, backend=name)
+        y: Tensor = eq(rows.unsqueeze(1), columns).to(as_dtype(dtype or float32))
+        return y.requires_grad_() if requires_grad else y
     return from_values(np.eye(n, m), dtype, backend, device, requires_grad)
 
 

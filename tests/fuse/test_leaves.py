@@ -537,3 +537,11 @@ def test_a_leaf_and_its_results_are_separate_outputs():
 
     with pytest.raises(mf.FuseError, match=r"call backward inside, return y\.detach\(\)"):
         f(mf.ones(3))
+
+
+@pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
+def test_kernels_compute_an_identity_matrix(backend):
+    x = mf.tensor(np.arange(12.0).reshape(3, 4), backend=backend)
+    f = mf.fuse(lambda x: x + 2 * mf.eye(3, 4, dtype=mf.float64))
+    np.testing.assert_array_equal(f(x).numpy(), x.numpy() + 2 * np.eye(3, 4))
+    assert f.explain(x).forward.nbytes == 2 * 8 * x.size

@@ -20,6 +20,7 @@ from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .format_node import NodeNames
+from .forward_gathers import forward_gathers
 from .forward_slices import forward_slices
 from .graph import Graph, Pass
 from .inline_padding import inline_padding
@@ -53,6 +54,7 @@ REWRITES: tuple[Pass, ...] = (
     merge_sweeps,  # max(x) and sum(exp(x - max(x))) of long rows -> one reduction with two states
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
+    forward_gathers,  # gather(cat(x, y), i) -> where(i >= len(x), y[i - len(x)], x[i]), if the target prefers it
     inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it
     narrow_integers,  # positions with 32 bits
 )

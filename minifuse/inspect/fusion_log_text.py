@@ -75,7 +75,7 @@ def describe_decisions(
         if kind == REDUCTION_FUSED and isinstance(nodes[0].function, Matmul):
             matmul_kernels.add(kernel)
         if kind == INLINED and not reason:
-            is_target = not targets[kernel].isdisjoint(nodes)
+            is_target = not targets.get(kernel, frozenset()).isdisjoint(nodes)
             reason = "in its epilogue" if kernel in matmul_kernels else "inline" * (not is_target)
         text = format_decision(Decision(kind, kernel, nodes, reason), name, [describe(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)

@@ -511,3 +511,10 @@ def test_kernel_without_a_schedule_prints_none():
     on_cpu = mf.fuse(lambda x: x.sum(1)).explain(mf.tensor(X))
     assert on_cpu.forward.kernels[0].schedule == ""
     assert "schedule" not in str(on_cpu)
+
+
+def test_a_kernel_of_values_that_the_compiler_adds_is_explained():
+    n = 8192  # so many comparisons that the index is sorted
+    add = mf.fuse(lambda x, i, y: mf.index_add(x, 0, i, y) + 1)
+    inputs = [mf.rand(n, backend="cuda"), mf.zeros(n, dtype="int64", backend="cuda"), mf.rand(n, backend="cuda")]
+    assert "inline" in str([x.text for x in add.explain(*inputs).steps])

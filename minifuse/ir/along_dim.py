@@ -14,7 +14,7 @@ from ..core.operators import Operator, add, eq, lt, where
 from .array_functions import Cast, Full, Reduce, ShapeDtype, View
 from .composite_op import CompositeOp
 from .gather import BatchedUpdate, Gather, GatherND
-from .indexing import broadcast_value, combine, from_start, is_full, scatter
+from .indexing import Update, broadcast_value, combine, from_start, is_full, scatter
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -57,28 +57,15 @@ class GatherAlong(CompositeOp):
         return UpdateAlong(add, self.dim)(zeros, i, g)[0], None
 
 
-class UpdateAlong(CompositeOp):
+class UpdateAlong(Update):
     """Store each value of the third input in the first one at its index in the second: y[i, index[i, j]] = v[i, j], dim=1.
 
     With an operator, combine them. Without one, the last of several values for one element is stored. Negative indices count
     from the end; those out of range are dropped. If the index repeats along all other dims, slices are stored.
     """
 
-    __slots__ = ("dim", "names", "operator")
-    output_layout_like = (0,)
-
-    def __init__(self, operator: Operator | None, dim: int) -> None:
-        self.operator, self.dim = operator, dim
-        self.names = (f"update_along_{operator or 'copy'}",)
-
-    @property
-    def parameters(self) -> tuple[Hashable, ...]:
-        """The operator and the dim."""
-        return self.operator, self.dim
-
-    def infer(self, x: "Array", index: "Array", values: "Array") -> tuple[ShapeDtype, ...]:
-        """Return the shape and dtype of the first input."""
-        return ((x.shape, x.dtype),)
+    __slots__ = ()
+    prefix = "update_along"
 
     def body(self, x: "Array", index: "Array", values: "Array") -> tuple[Any, ...]:
         """Store slices, or compare each position with the only index of its row; else store in the flattened array."""

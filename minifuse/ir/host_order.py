@@ -15,7 +15,7 @@ def order_of_rows(x: np.ndarray) -> np.ndarray:
         return np.argsort(x, axis=-1, kind="stable")
     pairs = pair_with_indices(x)
     pairs.sort(axis=-1)
-    return indices_of_pairs(pairs)
+    return pairs & INDEX
 
 
 def pair_with_indices(x: np.ndarray) -> np.ndarray:
@@ -25,11 +25,6 @@ def pair_with_indices(x: np.ndarray) -> np.ndarray:
     pairs <<= 32
     pairs |= np.arange(x.shape[-1])
     return pairs
-
-
-def indices_of_pairs(pairs: np.ndarray) -> np.ndarray:
-    """Return the indices of pairs."""
-    return pairs & INDEX
 
 
 def float_keys(x: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ def parse(shape: Shape, index: Any) -> tuple[ArrayIndex, list[Any]]:
 
 
 class ArrayEntry(NamedTuple):
-    """What the split of an index depends on of an array: the number of dims, and whether it is a mask."""
+    """An array of an index as its split needs it: with the number of dims, and the dtype of a mask or of integers."""
 
     shape: Shape
     dtype: DType
@@ -267,20 +267,16 @@ def scatter(x: "Array", dim: int, index: Any, values: Any, operator: Operator | 
     return IndexUpdate(operator, dim)(x, index, values)[0] if index.size else x
 
 
-class IndexUpdate(CompositeOp):
-    """Store slices of the third input in those of the first one along a dim, at the 1-D index in the second.
-
-    With an operator, combine them, in order. Without one, the last of several slices with one index is stored. Indices out
-    of range are dropped.
-    """
+class Update(CompositeOp):
+    """Store values in the first input along a dim, at the index in the second; with an operator, combine them."""
 
     __slots__ = ("dim", "names", "operator")
     output_layout_like = (0,)
-    overwritten_input = 0
+    prefix = ""
 
     def __init__(self, operator: Operator | None, dim: int) -> None:
         self.operator, self.dim = operator, dim
-        self.names = (f"index_{operator or 'copy'}",)
+        self.names = (f"{self.prefix}_{operator or 'copy'}",)
 
     @property
     def parameters(self) -> tuple[Hashable, ...]:
@@ -290,6 +286,18 @@ class IndexUpdate(CompositeOp):
     def infer(self, x: "Array", index: "Array", values: "Array") -> tuple[ShapeDtype, ...]:
         """Return the shape and dtype of the first input."""
         return ((x.shape, x.dtype),)
+
+
+class IndexUpdate(Update):
+    """Store slices of the third input in those of the first one along a dim, at the 1-D index in the second.
+
+    With an operator, combine them, in order. Without one, the last of several slices with one index is stored. Indices out
+    of range are dropped.
+    """
+
+    __slots__ = ()
+    prefix = "index"
+    overwritten_input = 0
 
     def body(self, x: "Array", index: "Array", values: "Array") -> tuple[Any, ...]:
         """Scatter the values. Without an operator, find the last position of each index, and gather there."""

@@ -23,7 +23,7 @@ from .intrinsics.base import atomic_max, atomic_or, cuda, i32, i64
 from .launch_plan import OUT, WORKSPACE, GpuLaunch, GpuPlan, OperandAddress
 from .launch_sequence import LaunchSequence
 from .launcher import CudaKernelLauncher, CudaLauncher
-from .planned_launcher import AlignmentFlags, PlannedLauncher
+from .planned_launcher import PlanLauncher
 from .tile_shapes import GpuKernel
 
 if TYPE_CHECKING:
@@ -180,17 +180,4 @@ class CudaIndexUpdate(Executable):
         if not self.is_in_place:
             copy = Step.of_layouts(copy_kernel(self.dtype), self.out.shape, (), [self.out], [self.old])
             parts.append((CudaKernelLauncher(self.device, copy), range(2)))
-        return LaunchSequence(self.device, [*parts, (IndexUpdateLauncher(self.device, self), range(4))])
-
-
-class IndexUpdateLauncher(PlannedLauncher):
-    """A launcher of the kernels that note and store slices."""
-
-    def __init__(self, device: "CudaDevice", executable: CudaIndexUpdate) -> None:
-        self.launches, step = executable.plan, executable.step
-        layouts = [x for group in step.layouts() for x in group]
-        super().__init__(device, layouts, [*step.kernel.operand_dtypes(), int32], [range(len(layouts))])
-
-    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
-        """Return the launches."""
-        return self.launches
+        return LaunchSequence(self.device, [*parts, (PlanLauncher(self.device, self.step, self.plan, int32), range(4))])

@@ -20,7 +20,7 @@ from .intrinsics.base import atomic_add, cuda, i64
 from .launch_plan import OUT, GpuLaunch, GpuPlan, OperandAddress
 from .launch_sequence import LaunchSequence
 from .launcher import CudaKernelLauncher
-from .planned_launcher import AlignmentFlags, PlannedLauncher
+from .planned_launcher import PlanLauncher
 from .tile_shapes import GpuKernel
 
 if TYPE_CHECKING:
@@ -123,17 +123,6 @@ class CudaIntegerScatter(Executable):
             return do_nothing
         zeros = Kernel((constant(0, self.dtype),), ())
         fill = CudaKernelLauncher(self.device, Step.of_layouts(zeros, self.out.shape, (), [self.out], []))
-        return LaunchSequence(self.device, [(fill, [OUT]), (IntegerScatterLauncher(self.device, self), range(3))])
-
-
-class IntegerScatterLauncher(PlannedLauncher):
-    """A launcher of the kernel that adds."""
-
-    def __init__(self, device: "CudaDevice", executable: CudaIntegerScatter) -> None:
-        self.launches, step = executable.plan, executable.step
-        layouts = [x for group in step.layouts() for x in group]
-        super().__init__(device, layouts, [*step.kernel.operand_dtypes(), int64], [range(len(layouts))])
-
-    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
-        """Return the launch."""
-        return self.launches
+        return LaunchSequence(
+            self.device, [(fill, [OUT]), (PlanLauncher(self.device, self.step, self.plan, int64), range(3))]
+        )

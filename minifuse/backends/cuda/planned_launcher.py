@@ -14,6 +14,7 @@ from ...core.dtypes import DType
 from ...core.layout import Layout
 from ...ir.kernel_ir import Kernel, KernelParameter, ReadOutput
 from ...ir.step_kernels import MatmulKernel
+from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
@@ -174,6 +175,19 @@ class PlannedLauncher(CudaLauncher):
         """Return the byte offset of an address within its operand. For an index value, return its offset unchanged."""
         dtype = place.dtype or self.dtypes[place.operand]
         return place.offset * (1 if place.operand in self.index_values else dtype.itemsize)
+
+
+class PlanLauncher(PlannedLauncher):
+    """A launcher of a step whose launches are the same for addresses of any alignment."""
+
+    def __init__(self, device: "CudaDevice", step: Step, launches: GpuPlan, workspace_dtype: DType) -> None:
+        self.launches = launches
+        layouts = [x for group in step.layouts() for x in group]
+        super().__init__(device, layouts, [*step.kernel.operand_dtypes(), workspace_dtype], [range(len(layouts))])
+
+    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
+        """Return the launches."""
+        return self.launches
 
 
 class CudaMatmulLauncher(PlannedLauncher):

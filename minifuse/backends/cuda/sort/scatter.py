@@ -26,7 +26,7 @@ from ..compiler import kernel_from_text
 from ..launch_plan import WORKSPACE, GpuLaunch, GpuPlan, OperandAddress
 from ..launch_sequence import LaunchSequence
 from ..launcher import CudaKernelLauncher, CudaLauncher
-from ..planned_launcher import AlignmentFlags, PlannedLauncher
+from ..planned_launcher import PlanLauncher
 from ..tile_shapes import GpuKernel
 
 if TYPE_CHECKING:
@@ -239,19 +239,5 @@ class CudaSortedScatter(Executable):
         if not self.is_in_place:
             parts.append((CudaKernelLauncher(self.device, self.first), operands[: 1 + len(self.olds)]))
         if self.plan.launches:
-            parts.append((SortedScatterLauncher(self.device, self), operands))
+            parts.append((PlanLauncher(self.device, self.step, self.plan, self.dtype), operands))
         return LaunchSequence(self.device, parts)
-
-
-class SortedScatterLauncher(PlannedLauncher):
-    """A launcher of the kernels that combine slices."""
-
-    def __init__(self, device: "CudaDevice", executable: CudaSortedScatter) -> None:
-        self.launches = executable.plan
-        step = executable.step
-        layouts = [x for group in step.layouts() for x in group]
-        super().__init__(device, layouts, [*step.kernel.operand_dtypes(), executable.dtype], [range(len(layouts))])
-
-    def plan(self, aligned: AlignmentFlags) -> GpuPlan:
-        """Return the launches."""
-        return self.launches

@@ -22,6 +22,7 @@ FLOORS = (
     ("core.*",),
     ("ir.*",),
     ("runtime.*",),
+    ("engines.*",),
     ("simt.*",),
     ("backends.*",),
     ("compiler.*",),

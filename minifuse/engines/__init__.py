@@ -1,0 +1,1 @@
+"""Engines: programs of many ranks, the collectives as algorithms, a cost model of them, and who carries their messages."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.dtypes import DType
 from ..core.errors import IndexingError
 from ..core.interning import toposort
 from ..core.layout import Layout, row_major
 from ..core.operators import add
+from ..ir.collectives import CollectiveOp
 from ..ir.kernel_ir import (
     Accumulator,
     AtomicAdd,
@@ -40,8 +40,10 @@ from ..ir.sort import VALUES, Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, ScanKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
+from .collectives import CollectiveExecutable
 from .executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, matmul_flops
 from .fallback_scan import FallbackScan
+from .host_arrays import fetch_array, store_array
 from .operand import Operand, ScalarFunction, caster, identity, index_values, overflow_error
 
 if TYPE_CHECKING:
@@ -385,28 +387,11 @@ class NumpyExecutable(Executable):
         return launch
 
 
-def fetch_array(backend: "Backend", address: int, dtype: DType, layout: Layout) -> np.ndarray:
-    """Return the elements at an address as a NumPy array: a view of host memory, a copy of a device's."""
-    if backend.is_host or not layout.size:
-        return Operand.at_address(address, dtype, layout).array()
-    return backend.to_numpy(MemoryBuffer(0), address, dtype, layout)
-
-
-def store_array(backend: "Backend", array: np.ndarray, address: int, dtype: DType, layout: Layout) -> None:
-    """Store a NumPy array at an address."""
-    array = np.ascontiguousarray(array.astype(dtype.numpy, copy=False))
-    if backend.is_host:
-        Operand.at_address(address, dtype, layout).array()[...] = array
-    elif array.size:
-        buffer, source, source_layout = backend.from_numpy(array.reshape(layout.shape))
-        copy = Step.of_layouts(Kernel((Load(0, dtype),), ()), layout.shape, (), [layout], [source_layout])
-        backend.compile(copy).load()(address, source)
-        del buffer  # the copy is enqueued, and the pool reuses memory in the order of the stream
-
-
 def fallback_executable(backend: "Backend", step: Step) -> Executable:
     """Return the executable of a step: calls of the four methods of a backend, or of NumPy. It has no batch."""
     match step.kernel:
+        case CompositeKernel(op=CollectiveOp() as op) as kernel:
+            return CollectiveExecutable(backend, step, kernel, op)
         case CompositeKernel(op=NumpyOp() as op) as kernel:
             return NumpyExecutable(backend, step, kernel, op)
         case CompositeKernel(op=SearchSorted() as op) as kernel if backend.is_host:

@@ -1,10 +1,10 @@
-"""The dispatch state of a thread: whether calls are recorded for autograd, the precision, and a dispatch hook.
+"""The dispatch state of a thread: whether calls are recorded for autograd, its settings, and a dispatch hook.
 
 Cache keys of calls contain the state, so a call in another state, for example inside `no_grad()`, never runs a plan that was
 built for the default state. A call in the default state costs nothing extra.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from threading import local
@@ -44,23 +44,25 @@ class DispatchHook:
         raise NotImplementedError
 
 
-class Precision(NamedTuple):
-    """The precision of float32 arithmetic on a GPU: the settings of `minifuse.core.precision`."""
+class ThreadSettings(NamedTuple):
+    """The settings of a thread: the precision of float32 arithmetic on a GPU (`minifuse.core.precision`), and its rank."""
 
     matmul: str = HIGHEST
     is_fast_math: bool = False
+    rank: tuple[Hashable, ...] = ()
+    """The rank of the thread and the axes of its mesh, since a function that reads these is traced for each rank."""
 
 
-DEFAULT_PRECISION = Precision()
+DEFAULT_SETTINGS = ThreadSettings()
 
 
 class DispatchState:
-    """A state with a hook, or with another precision than the default. bool(state) is True if calls are recorded."""
+    """A state with a hook, or with other settings than the default. bool(state) is True if calls are recorded."""
 
-    __slots__ = ("hook", "is_recording", "precision")
+    __slots__ = ("hook", "is_recording", "settings")
 
-    def __init__(self, is_recording: bool, hook: DispatchHook | None, precision: Precision) -> None:
-        self.is_recording, self.hook, self.precision = is_recording, hook, precision
+    def __init__(self, is_recording: bool, hook: DispatchHook | None, settings: ThreadSettings) -> None:
+        self.is_recording, self.hook, self.settings = is_recording, hook, settings
 
     def __bool__(self) -> bool:
         return self.is_recording
@@ -81,22 +83,22 @@ class DispatchMode(local):
 mode = DispatchMode()
 
 
-def make_state(is_recording: bool, hook: DispatchHook | None, precision: Precision) -> RecordingState:
+def make_state(is_recording: bool, hook: DispatchHook | None, settings: ThreadSettings) -> RecordingState:
     """Return a state for `mode.is_recording`. States without a hook are shared, since cache keys compare by identity."""
     if hook is not None:
-        return DispatchState(is_recording, hook, precision)
-    return is_recording if precision == DEFAULT_PRECISION else state_without_hook(is_recording, precision)
+        return DispatchState(is_recording, hook, settings)
+    return is_recording if settings == DEFAULT_SETTINGS else state_without_hook(is_recording, settings)
 
 
 @cache
-def state_without_hook(is_recording: bool, precision: Precision) -> DispatchState:
+def state_without_hook(is_recording: bool, settings: ThreadSettings) -> DispatchState:
     """Return the state with these values and no hook. Equal values return the same object."""
-    return DispatchState(is_recording, None, precision)
+    return DispatchState(is_recording, None, settings)
 
 
 def state_with_recording(is_recording: bool) -> RecordingState:
     """Return the state of this thread with recording turned on or off."""
-    return make_state(is_recording, active_hook(), precision_of(mode.is_recording))
+    return make_state(is_recording, active_hook(), settings_of(mode.is_recording))
 
 
 def active_hook() -> DispatchHook | None:
@@ -111,26 +113,38 @@ def active_tracer() -> Any:
     return hook if hook is not None and hook.is_tracer else None
 
 
-def precision_of(state: RecordingState) -> Precision:
-    """Return the precision of a state."""
-    return state.precision if isinstance(state, DispatchState) else DEFAULT_PRECISION
+def settings_of(state: RecordingState) -> ThreadSettings:
+    """Return the settings of a state."""
+    return state.settings if isinstance(state, DispatchState) else DEFAULT_SETTINGS
 
 
 def matmul_precision() -> str:
     """Return the precision of float32 matrix products in this thread. See `minifuse.core.precision`."""
-    return precision_of(mode.is_recording).matmul
+    return settings_of(mode.is_recording).matmul
 
 
 def is_fast_math() -> bool:
     """Return whether this thread approximates functions of float32. See `minifuse.core.precision`."""
-    return precision_of(mode.is_recording).is_fast_math
+    return settings_of(mode.is_recording).is_fast_math
+
+
+def set_settings(change: Callable[[ThreadSettings], ThreadSettings]) -> None:
+    """Change a setting of this thread, and of threads that start to compute later."""
+    DispatchMode.initial = make_state(True, None, change(settings_of(DispatchMode.initial)))
+    change_settings(change)
+
+
+def change_settings(change: Callable[[ThreadSettings], ThreadSettings]) -> None:
+    """Change a setting of this thread."""
+    state = mode.is_recording
+    mode.is_recording = make_state(bool(state), active_hook(), change(settings_of(state)))
 
 
 @contextmanager
 def use_dispatch_hook(hook: DispatchHook | None) -> Iterator[None]:
     """Send the calls of a block of code to a hook, or run them directly if `hook` is None."""
     outer_state = mode.is_recording
-    mode.is_recording = make_state(bool(outer_state), hook, precision_of(outer_state))
+    mode.is_recording = make_state(bool(outer_state), hook, settings_of(outer_state))
     try:
         yield
     finally:

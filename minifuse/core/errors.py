@@ -16,6 +16,8 @@
     ├── CompileError      (RuntimeError)  machine code that calls functions which the process does not have
     ├── CheckpointError   (OSError)       a file of tensors that cannot be written or read, or is incomplete
     ├── TrainingError     (RuntimeError)  a training run that cannot start or continue: settings, its folder, a loss of NaN
+    ├── DistributedError  (RuntimeError)  ranks that do not fit together, or an engine that cannot start
+    │   └── MismatchError                 ranks ask for different collectives, or wait for one that never comes
     ├── CourseError       (ValueError)    an invalid course folder or task name
     ├── NotDoneYet        (NotImplementedError)  a part of a course task that is not written yet; has .part
     ├── CudaError         (RuntimeError)  an error reported by the GPU or its driver
@@ -47,7 +49,8 @@ PACKAGE = str(pathlib.Path(__file__).parents[1])
 def users_line() -> str:
     """Return the line of the user's code that is running, as file:line."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # skip minifuse's frames
+    ours = PACKAGE, contextlib.__file__, "<host program"
+    while frame.f_back and frame.f_code.co_filename.startswith(ours):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -114,6 +117,14 @@ class CheckpointError(MinifuseError, OSError):
 
 class TrainingError(MinifuseError, RuntimeError):
     """A training run cannot start, or cannot continue."""
+
+
+class DistributedError(MinifuseError, RuntimeError):
+    """The ranks of a program do not fit together, or the engine between them cannot start."""
+
+
+class MismatchError(DistributedError):
+    """Ranks ask for different collectives, or wait for one that another rank never asks for."""
 
 
 class CourseError(MinifuseError, ValueError):

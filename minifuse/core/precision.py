@@ -8,43 +8,30 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from .dispatch import (
-    DispatchMode,
-    Precision,
-    active_hook,
+    ThreadSettings,
+    change_settings,
     is_fast_math,
-    make_state,
     matmul_precision,
     mode,
-    precision_of,
+    set_settings,
+    settings_of,
 )
 from .dtypes import PRECISIONS, DType, float32
 from .errors import DTypeError
 from .operator_entry import Operator
 
-Change = Callable[[Precision], Precision]
-
-
-def set_precision(change: Change) -> None:
-    """Change a setting of this thread, and of threads that start to compute later."""
-    DispatchMode.initial = make_state(True, None, change(precision_of(DispatchMode.initial)))
-    change_precision(change)
-
-
-def change_precision(change: Change) -> None:
-    """Change a setting of this thread."""
-    state = mode.is_recording
-    mode.is_recording = make_state(bool(state), active_hook(), change(precision_of(state)))
-
 
 @contextmanager
-def use_precision(change: Change, restore: Callable[[Precision, Precision], Precision]) -> Iterator[None]:
+def use_precision(
+    change: Callable[[ThreadSettings], ThreadSettings], restore: Callable[[ThreadSettings, ThreadSettings], ThreadSettings]
+) -> Iterator[None]:
     """Change a setting of this thread in a block of code. `restore(precision, before)` sets it to its value before."""
-    before = precision_of(mode.is_recording)
-    change_precision(change)
+    before = settings_of(mode.is_recording)
+    change_settings(change)
     try:
         yield
     finally:
-        change_precision(lambda precision: restore(precision, before))
+        change_settings(lambda precision: restore(precision, before))
 
 
 # Matrix multiplication.
@@ -86,7 +73,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     >>> mf.set_float32_matmul_precision("highest")
     """
     value = require_precision("set_float32_matmul_precision", precision)
-    set_precision(lambda precision: precision._replace(matmul=value))
+    set_settings(lambda precision: precision._replace(matmul=value))
 
 
 def get_float32_matmul_precision() -> str:
@@ -167,7 +154,7 @@ def set_fast_math(enabled: bool) -> None:
     >>> mf.set_fast_math(False)
     """
     flag = require_flag("set_fast_math", enabled)
-    set_precision(lambda precision: precision._replace(is_fast_math=flag))
+    set_settings(lambda precision: precision._replace(is_fast_math=flag))
 
 
 def get_fast_math() -> bool:

@@ -31,7 +31,7 @@ FLOORS = (
     ("jit.*",),
     ("custom_kernels.*",),
     ("functions.*",),
-    ("nn.*", "optim.*", "data.*", "testing.*", "autograd.*", "func.*", "utils.*"),
+    ("nn.*", "optim.*", "data.*", "testing.*", "autograd.*", "func.*", "utils.*", "distributed.*"),
     ("training.*", "recipes.*", "course.*", "cli.*", "minifuse", "__main__"),
 )
 

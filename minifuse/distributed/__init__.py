@@ -1,0 +1,27 @@
+"""Many devices: collectives as functions with gradients, data parallel training, and shards of models."""
+
+from .data_parallel import average_gradients, share
+from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
+from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
+from .simulation import simulate
+
+__all__ = [
+    "Mesh",
+    "ProcessGroup",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "average_gradients",
+    "barrier",
+    "broadcast",
+    "group",
+    "mesh",
+    "rank",
+    "reduce",
+    "reduce_scatter",
+    "same",
+    "share",
+    "shift",
+    "simulate",
+    "size",
+]

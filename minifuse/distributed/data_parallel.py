@@ -1,0 +1,121 @@
+"""Data parallel training: each rank computes the gradients of its part of a batch, and all take the same step.
+
+    dist.share(model)                                 # once: the same weights on all ranks
+
+    loss.backward()
+    dist.average_gradients(model.parameters())        # in each step
+    optimizer.step()
+
+In a fused step, the compiler moves each bucket of gradients to where they are computed, between the kernels of the backward
+pass. With one rank, both functions do nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.errors import DistributedError
+from ..core.operators import add
+from ..ir.array_methods import Array
+from ..ir.collectives import AllReduce
+from ..ir.numpy_api.table import call_once
+from ..nn.module import Module
+from ..tensors.tensor import Tensor
+from .functions import axes_of, broadcast
+from .process_groups import ProcessGroup
+
+Tensors = Module | Mapping[str, Tensor] | Iterable[Tensor]
+
+
+def average_gradients(
+    params: Module | Iterable[Tensor], group: ProcessGroup | None = None, bucket_mb: float | None = None
+) -> None:
+    """Replace the gradient of each parameter by its mean over ranks.
+
+    Parameters
+    ----------
+    params : Module or iterable of Tensor
+        The same on all ranks. Parameters without a gradient are left out; they must be so on all ranks.
+    group : ProcessGroup, optional
+        The ranks that hold parts of one batch. Default: all.
+    bucket_mb : float, optional
+        Gradients are summed in buckets of about so many megabytes. Default: all at once; in a fused step, the compiler
+        chooses.
+
+    Raises
+    ------
+    MismatchError
+        Other ranks have gradients of other parameters.
+
+    Examples
+    --------
+    Each rank computes the gradient of its own loss:
+
+    >>> import minifuse as mf
+    >>> import minifuse.distributed as dist
+    >>> def program():
+    ...     w = mf.ones(2, requires_grad=True)
+    ...     (w * dist.rank()).sum().backward()
+    ...     dist.average_gradients([w])
+    ...     return w.grad.tolist()
+    >>> dist.simulate(2, program)
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    if bucket_mb is not None and not bucket_mb > 0:
+        raise DistributedError(f"average_gradients: got bucket_mb={bucket_mb}, expected a number above 0")
+    if (axes := axes_of(group)) is None:
+        return
+    for bucket in make_buckets(params.parameters() if isinstance(params, Module) else params, bucket_mb):
+        means: tuple[Any, ...] = call_once(
+            mean_over_ranks, *[p.grad for p in bucket], parameters=(AllReduce(axes, add, len(bucket)),)
+        )
+        for p, mean in zip(bucket, means, strict=True):
+            p.grad = mean
+
+
+def make_buckets(params: Iterable[Tensor], bucket_mb: float | None) -> list[list[Tensor]]:
+    """Put parameters of one dtype into buckets, in the order in which the backward pass computes their gradients."""
+    by_dtype = defaultdict[Any, list[list[Tensor]]](lambda: [[]])
+    limit = float("inf") if bucket_mb is None else bucket_mb * 2**20
+    for p in reversed([p for p in params if p.grad is not None]):
+        buckets = by_dtype[p.dtype]
+        if buckets[-1] and sum(q.size * q.dtype.itemsize for q in buckets[-1]) >= limit:
+            buckets.append([])
+        buckets[-1].append(p)
+    return [bucket for buckets in by_dtype.values() for bucket in buckets]
+
+
+def mean_over_ranks(*inputs: Any) -> tuple[Array, ...]:
+    """Return the mean of each array over the ranks of a collective, the last argument."""
+    *arrays, op = inputs
+    return tuple(y / op.axes.size for y in op(*arrays))
+
+
+def share(tensors: Tensors, source: int = 0, group: ProcessGroup | None = None) -> None:
+    """Copy the tensors of one rank to all, in place: the weights and buffers of a model, or any tensors.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> import minifuse.distributed as dist
+    >>> def program():
+    ...     model = mf.nn.Linear(3, 2)
+    ...     dist.share(model)
+    ...     return dist.same(model.weight)
+    >>> dist.simulate(2, program)
+    [True, True]
+    """
+    if axes_of(group) is None:
+        return
+    for x in tensors_of(tensors):
+        y = x.detach()
+        y.copy_(broadcast(y, source, group))
+
+
+def tensors_of(tensors: Tensors) -> list[Tensor]:
+    """Return the tensors of a module, of a dict or of a sequence, each once."""
+    if isinstance(tensors, Module):
+        found: Iterable[Tensor] = tensors.state_dict().values()
+    else:
+        found = tensors.values() if isinstance(tensors, Mapping) else tensors
+    return list({id(x): x for x in found}.values())

@@ -34,11 +34,13 @@ from .refine_shapes import refine_shapes
 from .reorder import reorder
 from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
 from .scan_rules import merge_scans, reverse_scans
+from .schedule_collectives import order_collectives, schedule_collectives
 from .trace_result import TracedGraph
 from .views_of_reductions import merge_reductions, slice_before_reduction
 
 REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.
+    order_collectives,  # one sum of all gradients over ranks -> sums of those that are computed first, and so on
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
     expand_powers,  # x ** 3 -> x * x * x
     reverse_scans,  # flip(cumsum(flip(x))) -> a scan from the other end
@@ -69,6 +71,7 @@ PASSES: tuple[Pass, ...] = (
     emit_steps,  # expressions, buffers and layouts; prologue and epilogue of each matmul
     elide_copies,  # arrays that are updated in place, and results that are computed in an argument
     reorder,  # free large buffers early
+    schedule_collectives,  # sum each bucket of gradients over ranks as soon as the backward pass has computed it
     batch_launches,  # many small equal kernels -> one launch
     assign_buffers,  # when temporaries are freed, or their offsets in one arena
 )

@@ -9,11 +9,8 @@ adjacent stores may become one launch.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
-from itertools import pairwise
 
 from ..backends.base import Backend
-from ..ir.collectives import CollectiveOp
-from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import NO_BUFFER, Step
 from .graph import Graph, needs
 
@@ -90,14 +87,8 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
 
 
 def find_dependents(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
-    """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes.
-
-    Collectives keep their order, so that it is the same on all ranks, even where the sizes of their buffers differ.
-    """
+    """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes."""
     dependents: list[set[int]] = [set() for _ in steps]
-    collectives = [k for k, step in enumerate(steps) if is_collective(step)]
-    for k, later in pairwise(collectives):
-        dependents[k].add(later)
     last_writer = dict[int, int]()  # slot -> the last step that wrote it
     readers = defaultdict[int, list[int]](list)  # slot -> the steps that have read it since it was last written
     for k, step in enumerate(steps):
@@ -112,8 +103,3 @@ def find_dependents(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[se
             else:
                 readers[slot].append(k)
     return dependents
-
-
-def is_collective(step: Step) -> bool:
-    """Return whether all ranks take part in a step."""
-    return isinstance(step.kernel, CompositeKernel) and isinstance(step.kernel.op, CollectiveOp)

@@ -10,7 +10,6 @@ In a fused step, the compiler moves each bucket of gradients to where they are c
 pass. With one rank, both functions do nothing.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -39,8 +38,8 @@ def average_gradients(
     group : ProcessGroup, optional
         The ranks that hold parts of one batch. Default: all.
     bucket_mb : float, optional
-        Gradients are summed in buckets of about so many megabytes. Default: all at once; in a fused step, the compiler
-        chooses.
+        Gradients are summed in buckets of about so many megabytes, in the order in which the backward pass computes them.
+        Default: the compiler chooses.
 
     Raises
     ------
@@ -65,24 +64,15 @@ def average_gradients(
         raise DistributedError(f"average_gradients: got bucket_mb={bucket_mb}, expected a number above 0")
     if (axes := axes_of(group)) is None:
         return
-    for bucket in make_buckets(params.parameters() if isinstance(params, Module) else params, bucket_mb):
-        means: tuple[Any, ...] = call_once(
-            mean_over_ranks, *[p.grad for p in bucket], parameters=(AllReduce(axes, add, len(bucket)),)
-        )
+    nbytes = None if bucket_mb is None else int(bucket_mb * 2**20)
+    parameters: Iterable[Tensor] = params.parameters() if isinstance(params, Module) else params
+    with_grad = [p for p in parameters if p.grad is not None]
+    for dtype in dict.fromkeys(p.dtype for p in with_grad):
+        bucket = [p for p in with_grad if p.dtype is dtype]
+        op = AllReduce(axes, add, len(bucket), nbytes)
+        means: tuple[Any, ...] = call_once(mean_over_ranks, *[p.grad for p in bucket], parameters=(op,))
         for p, mean in zip(bucket, means, strict=True):
             p.grad = mean
-
-
-def make_buckets(params: Iterable[Tensor], bucket_mb: float | None) -> list[list[Tensor]]:
-    """Put parameters of one dtype into buckets, in the order in which the backward pass computes their gradients."""
-    by_dtype = defaultdict[Any, list[list[Tensor]]](lambda: [[]])
-    limit = float("inf") if bucket_mb is None else bucket_mb * 2**20
-    for p in reversed([p for p in params if p.grad is not None]):
-        buckets = by_dtype[p.dtype]
-        if buckets[-1] and sum(q.size * q.dtype.itemsize for q in buckets[-1]) >= limit:
-            buckets.append([])
-        buckets[-1].append(p)
-    return [bucket for buckets in by_dtype.values() for bucket in buckets]
 
 
 def mean_over_ranks(*inputs: Any) -> tuple[Array, ...]:

@@ -14,8 +14,8 @@ use is the sum of what the ranks have for it. Arrays are cut along dim 0; the fu
 dims there. An op holds the axes of a group and its size, not the ranks, so ranks with equal shapes share plans and kernels.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..core.errors import GradientError
 from ..core.operator_entry import Operator
@@ -37,11 +37,21 @@ class Axes(NamedTuple):
 class CollectiveOp(CompositeOp):
     """Base of the collectives. They change nothing on one rank, and a function of one rank contains none."""
 
-    __slots__ = ("axes",)
+    __slots__ = ("axes", "position")
     output_layout_like: tuple[int | None, ...] = (None,)
 
-    def __init__(self, axes: Axes) -> None:
-        self.axes = axes
+    def __init__(self, axes: Axes, position: int = 0) -> None:
+        self.axes, self.position = axes, position
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The arguments of the class, except the position."""
+        return (self.axes,)
+
+    def at(self, position: int) -> Self:
+        """Return this op as number `position` in the order that all ranks keep."""
+        kind: Callable[..., Self] = type(self)  # its arguments are the parameters
+        return kind(*self.parameters, position)
 
     def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
         """Return the shape and dtype of each input."""
@@ -70,20 +80,33 @@ class AllReduce(CollectiveOp):
         `add`, `maximum` or `minimum`.
     count : int
         The number of arrays.
+    bucket_nbytes : int, optional
+        The compiler splits a bucket that is larger. Default: it chooses.
     """
 
-    __slots__ = ("count", "names", "operator", "output_layout_like")
+    __slots__ = ("bucket_nbytes", "count", "names", "operator", "output_layout_like")
 
-    def __init__(self, axes: Axes, operator: Operator = add, count: int = 1) -> None:
-        super().__init__(axes)
-        self.operator, self.count = operator, count
+    def __init__(
+        self,
+        axes: Axes,
+        operator: Operator = add,
+        count: int = 1,
+        bucket_nbytes: int | None = None,
+        position: int = 0,
+    ) -> None:
+        super().__init__(axes, position)
+        self.operator, self.count, self.bucket_nbytes = operator, count, bucket_nbytes
         self.names = ("all_reduce", *[f"all_reduce{k}" for k in range(1, count)])
         self.output_layout_like = (None,) * count
 
     @property
-    def parameters(self) -> tuple[Axes, str]:
-        """The axes and the operator's name."""
-        return self.axes, self.operator.name
+    def parameters(self) -> tuple[Axes, Operator, int, int | None]:
+        """The axes, the operator, the number of arrays and the bytes of a bucket."""
+        return self.axes, self.operator, self.count, self.bucket_nbytes
+
+    def describe(self) -> str:
+        """Return the name and the operator."""
+        return f"all_reduce({self.operator})"
 
     def vjp(self, index: int, g: "Array", *inputs: "Array") -> Gradients:
         """Sum the gradients of all ranks."""
@@ -106,8 +129,8 @@ class AllGather(CollectiveOp):
     __slots__ = ("sizes",)
     names = ("all_gather",)
 
-    def __init__(self, axes: Axes, sizes: tuple[int, ...]) -> None:
-        super().__init__(axes)
+    def __init__(self, axes: Axes, sizes: tuple[int, ...], position: int = 0) -> None:
+        super().__init__(axes, position)
         self.sizes = sizes
 
     @property
@@ -140,14 +163,18 @@ class ReduceScatter(CollectiveOp):
     __slots__ = ("operator", "size", "sizes")
     names = ("reduce_scatter",)
 
-    def __init__(self, axes: Axes, sizes: tuple[int, ...], size: int, operator: Operator = add) -> None:
-        super().__init__(axes)
+    def __init__(self, axes: Axes, sizes: tuple[int, ...], size: int, operator: Operator = add, position: int = 0) -> None:
+        super().__init__(axes, position)
         self.sizes, self.size, self.operator = sizes, size, operator
 
     @property
-    def parameters(self) -> tuple[Axes, tuple[int, ...], str]:
-        """The axes, the sizes, and the operator's name."""
-        return self.axes, self.sizes, self.operator.name
+    def parameters(self) -> tuple[Axes, tuple[int, ...], int, Operator]:
+        """The axes, the sizes, the size of the own part, and the operator."""
+        return self.axes, self.sizes, self.size, self.operator
+
+    def describe(self) -> str:
+        """Return the name, the sizes and the operator."""
+        return f"reduce_scatter({self.sizes}, {self.operator})"
 
     def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
         """Return the shape of the own part."""
@@ -172,8 +199,8 @@ class Broadcast(CollectiveOp):
     __slots__ = ("source",)
     names = ("broadcast",)
 
-    def __init__(self, axes: Axes, source: int) -> None:
-        super().__init__(axes)
+    def __init__(self, axes: Axes, source: int, position: int = 0) -> None:
+        super().__init__(axes, position)
         self.source = source
 
     @property
@@ -198,8 +225,8 @@ class ReduceToRank(CollectiveOp):
     __slots__ = ("target",)
     names = ("reduce",)
 
-    def __init__(self, axes: Axes, target: int) -> None:
-        super().__init__(axes)
+    def __init__(self, axes: Axes, target: int, position: int = 0) -> None:
+        super().__init__(axes, position)
         self.target = target
 
     @property
@@ -217,11 +244,6 @@ class AllToAll(CollectiveOp):
 
     __slots__ = ()
     names = ("all_to_all",)
-
-    @property
-    def parameters(self) -> tuple[Axes]:
-        """The axes."""
-        return (self.axes,)
 
     def vjp(self, index: int, g: "Array", *inputs: "Array") -> Gradients:
         """Send the gradients back."""
@@ -241,8 +263,8 @@ class RingShift(CollectiveOp):
     __slots__ = ("by",)
     names = ("shift",)
 
-    def __init__(self, axes: Axes, by: int) -> None:
-        super().__init__(axes)
+    def __init__(self, axes: Axes, by: int, position: int = 0) -> None:
+        super().__init__(axes, position)
         self.by = by
 
     @property

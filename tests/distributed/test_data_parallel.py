@@ -46,7 +46,7 @@ def test_a_parameter_without_gradient_on_one_rank_is_an_error():
         (a.sum() + (b.sum() if dist.rank() else 0)).backward()
         dist.average_gradients([a, b])
 
-    with pytest.raises(MismatchError, match=r"float32 \(2,\) at(.|\n)*float32 \(3,\), float32 \(2,\)"):
+    with pytest.raises(MismatchError, match=r"float32 \(2,\) at(.|\n)*float32 \(2,\), float32 \(3,\) at"):
         dist.simulate(2, program)
 
 

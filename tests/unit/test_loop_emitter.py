@@ -74,6 +74,18 @@ def test_a_transposed_operand_is_read_in_tiles(golden):
     golden(body(lambda x, y: x + y, A, mf.ones(6, 4).T))
 
 
+def test_a_gather_is_stored_in_blocks_so_that_it_is_vectorized(golden):
+    golden(body(lambda x, i: mf.gather(x, 1, i), A, mf.zeros(4, 6, dtype=int64)))
+
+
+def test_blocks_of_gathers_end_with_their_row():
+    x, index = np.arange(7.0 * 600, dtype=np.float32).reshape(7, 600), np.arange(7 * 700).reshape(7, 700) * 11 % 600
+    y, is_large = mf.fuse(lambda x, i: (mf.gather(x, 1, i), mf.gather(x, 1, i) > 1000))(mf.tensor(x), mf.tensor(index))
+    expected = np.take_along_axis(x, index, 1)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    np.testing.assert_array_equal(is_large.numpy(), expected > 1000)
+
+
 def test_operands_that_are_all_transposed_are_not_tiled(golden):
     golden(body(lambda x, y: x + y, A.T, B.T))
 

@@ -43,6 +43,10 @@ class AccumulatorPrinter(ExpressionPrinter):
         """Return whether the kernel has no effects, and reads no output."""
         return not (self.kernel.effects or self.kernel.find_all(ReadOutput))
 
+    def place(self, name: str) -> str:
+        """Return the element of an operand at the current point of the loops."""
+        raise NotImplementedError
+
     def shifted(self, name: str, starts: Mapping[int, str]) -> str:
         """Return the pointer to an operand's element at the first indices of some axes."""
         raise NotImplementedError

@@ -33,7 +33,7 @@ from .accumulators import AccumulatorPrinter
 from .expression_printer import Dialect, operand_name
 from .inner_range import InnerRange, find_inner_range
 from .short_axes import Literals
-from .staged_tiles import TILE_COLUMNS, TILE_ROWS, stage_tile
+from .staged_tiles import MAX_STAGED, TILE_COLUMNS, TILE_ROWS, stage_gathers, stage_tile
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 MAX_HOISTED, MAX_REPEATED_COST = 4, 2  # values of columns that are stored in blocks, and the cost up to which they are not
@@ -98,6 +98,8 @@ class LoopEmitter(AccumulatorPrinter):
         tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if name not in strided}
         has_rows = dialect.has_tiles and not (self.reductions or self.is_unrolled)
         self.is_tiled = has_rows and "1s" in tails and bool(tails & {"s1", "01"})
+        # Whether the innermost loop of a pointwise kernel gathers: its outputs are stored in blocks.
+        self.is_gathered = bool(raws) and has_rows and not self.is_tiled and self.is_pure and self.has_gathers()
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
         self.staged: dict[str, str] = {}  # operand -> its element in a block
         self.held: dict[Expression, str] = {}  # value that is constant along the row -> its block of columns
@@ -125,6 +127,11 @@ class LoopEmitter(AccumulatorPrinter):
             self.stride_kinds[operand_name(x)][-1] != "0" for x in others.find_all(Load)
         )
         return "s" if varies else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
+
+    def has_gathers(self) -> bool:
+        """Return whether there are loads along the last axis that are not at equal distances, and few outputs."""
+        gathers = [e for e in self.kernel.find_all(IndexedLoad) if self.last_axis_stride_kind(e) == "s"]
+        return bool(gathers) and len(self.kernel.outputs) <= MAX_STAGED
 
     # Expressions.
 
@@ -388,6 +395,9 @@ class LoopEmitter(AccumulatorPrinter):
         loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_staged:
             return self.staged_loops(loops[:-1], values, outputs)
+        if self.is_gathered:
+            stored = {f"out{k}": self.kernel.outputs[k].dtype for k in outputs}
+            return stage_gathers(self, stored, loops[:-1], self.axes - 1)
         if self.is_tiled:
             loops = [self.loop_along_tile()]
         elif not self.is_columns and any(self.is_in_block(e) for e in reductions):

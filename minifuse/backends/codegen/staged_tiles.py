@@ -1,10 +1,11 @@
 """Copy tiles of transposed operands to blocks, where they are contiguous along the axis of the innermost loop.
 
 Compilers do not vectorize loops that load or store each element of an operand at a distance from the last one. `turn_tile`
-transposes squares in registers.
+transposes squares in registers. Nor do they vectorize a loop of gathers whose stores might change what a later gather loads:
+outputs are stored in blocks on the stack, which no gather can load.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...core.dtypes import DType
@@ -12,6 +13,7 @@ from .accumulators import AccumulatorPrinter
 
 TILE_ROWS, TILE_COLUMNS = 16, 64  # of a tile, which has as many elements as a block
 MIN_STAGED_BYTES = 4  # of an element: a square of smaller elements would have more rows than a tile
+GATHERED_COLUMNS = 256  # of the blocks of outputs; as many as fit in the first cache with what is gathered
 MAX_STAGED = 8  # operands of which a tile is copied: the copies of more would not fit in the first cache
 
 
@@ -52,3 +54,24 @@ def stage_tile(
         emitter.line(f"turn_tile({corner(name)}, {name}_{b}, block_{name}, {TILE_COLUMNS}, {sizes[1]}, {sizes[0]})")
     for name in inputs + results:
         del emitter.staged[name]
+
+
+@contextmanager
+def stage_gathers(
+    emitter: AccumulatorPrinter, outputs: Mapping[str, DType], outer: Sequence[str], axis: int
+) -> Iterator[None]:
+    """Open the outer loops, and the loop along the last axis, by blocks: outputs are stored on the stack, then copied."""
+    start, stop = ("start", "stop") if axis == 0 else ("0", f"n{axis}")
+    for name, dtype in outputs.items():
+        emitter.line(f"block_{name} = block_of_{dtype.short}()")
+    with emitter.block(*outer, f"for tile{axis} in range({start}, {stop}, {GATHERED_COLUMNS}):"):
+        loop = f"for i{axis} in range(tile{axis}, min(tile{axis} + {GATHERED_COLUMNS}, {stop})):"
+        elements = {name: f"block_{name}[i{axis} - tile{axis}]" for name in outputs}
+        with emitter.block(loop):
+            emitter.staged |= elements
+            yield
+            for name in outputs:
+                del emitter.staged[name]
+        with emitter.block(loop):
+            for name, element in elements.items():
+                emitter.line(f"{emitter.place(name)} = {element}")

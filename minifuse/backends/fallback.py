@@ -36,7 +36,7 @@ from ..ir.monoid import MonoidState
 from ..ir.numpy_op import NumpyOp
 from ..ir.search import SearchSorted
 from ..ir.selection import Selection
-from ..ir.sort import VALUES, Sort
+from ..ir.sort import Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, ScanKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -398,7 +398,7 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
             return NumpyExecutable(backend, step, kernel, op)
         case CompositeKernel(op=Selection() as op) as kernel if backend.is_host and op.has_host_function:
             return NumpyExecutable(backend, step, kernel, op)
-        case CompositeKernel(op=Sort() as op) as kernel if op.names == (VALUES,):
+        case CompositeKernel(op=Sort() as op) as kernel if op.has_host_function:
             return NumpyExecutable(backend, step, kernel, op)
         case Kernel() as kernel:
             return FallbackKernel(backend, step, kernel)

@@ -14,7 +14,9 @@ from .composite_op import CompositeOp, CompositeOutput
 from .sort import order_along, order_of, sorted_values
 
 OUTPUTS = VALUES, INDICES = "selected_values", "selected_indices"
-MIN_ROW_PER_SELECTED = 8  # elements of a row for each selected one, from which on a partition is faster than a sort
+MIN_ROW_PER_SELECTED = 8  # elements of a row for each selected one, from which on a bound is faster than a sort of all
+MIN_ROW_PER_CANDIDATE = 4  # elements of a row for each one that is sorted instead
+LANES_PER_SELECTED = 8  # with fewer, several of the first elements are more often in one lane, and the bound is far behind
 
 
 class Selection(CompositeOp):
@@ -75,18 +77,35 @@ class Selection(CompositeOp):
         return CompositeOutput(Selection(self.dim, self.descending, (INDICES,), self.count), 0)(*inputs)
 
     def run(self, x: np.ndarray) -> np.ndarray:
-        """Return the indices of the first elements, by NumPy: find the last one, and sort those that are not behind it.
+        """Return the indices of the first elements, by NumPy: sort only those that are not behind a bound.
 
-        If more elements are equal to the last one, or some are NaN, all are sorted.
+        If many elements are not, since they are equal to it or NaN, all are sorted.
         """
         assert self.count is not None
         rows, count = np.moveaxis(x, self.dim, -1), self.count
-        if rows.shape[-1] >= MIN_ROW_PER_SELECTED * count > 0:
-            place = rows.shape[-1] - count if self.descending else count - 1
-            last = np.partition(rows, place, -1)[..., place, None]
-            is_selected = ~(rows < last) if self.descending else ~(rows > last)
-            if np.count_nonzero(is_selected) == count * last.size:
-                indices = np.nonzero(is_selected)[-1].reshape(*rows.shape[:-1], count)
-                order = order_of(np.take_along_axis(rows, indices, -1), rows.ndim - 1, self.descending)
-                return np.moveaxis(np.take_along_axis(indices, order, -1), -1, self.dim)
+        n = rows.shape[-1]
+        if rows.size and n >= MIN_ROW_PER_SELECTED * count > 0:
+            bound = bound_of_first(rows, count, self.descending)
+            flat = np.flatnonzero(~(rows < bound) if self.descending else ~(rows > bound))
+            counts = np.bincount(flat // n, minlength=bound.size)
+            width = counts.max()
+            if n >= MIN_ROW_PER_CANDIDATE * width:
+                is_candidate = np.arange(width) < counts[:, None]
+                values, indices = np.repeat(bound.reshape(-1, 1), width, 1), np.zeros(is_candidate.shape, np.int64)
+                values[is_candidate], indices[is_candidate] = rows.reshape(-1)[flat], flat % n
+                order = order_of(values, 1, self.descending)[:, :count]
+                return np.moveaxis(np.take_along_axis(indices, order, 1).reshape(*rows.shape[:-1], count), -1, self.dim)
         return order_of(x, self.dim, self.descending).take(range(count), self.dim)
+
+
+def bound_of_first(rows: np.ndarray, count: int, descending: bool) -> np.ndarray:
+    """Return an element of each row that is not before any of the first `count` elements, and rarely far behind them.
+
+    A row is dealt to lanes, each of which has a first element. The bound is the last one of the first `count` of these.
+    """
+    length = max(rows.shape[-1] // (LANES_PER_SELECTED * count), 1)
+    lanes = rows.shape[-1] // length
+    elements = rows[..., : length * lanes].reshape(*rows.shape[:-1], length, lanes)
+    firsts = np.maximum.reduce(elements, -2) if descending else np.fmin.reduce(elements, -2)  # NaN is the largest number
+    place = lanes - count if descending else count - 1
+    return np.partition(firsts, place, -1)[..., place, None]

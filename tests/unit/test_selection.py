@@ -1,4 +1,4 @@
-"""Selection by rank: the kernels of the cuda backend, and NumPy's partition on hosts, against a stable sort."""
+"""Selection by rank: the kernels of the cuda backend, and NumPy on hosts, against a stable sort."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from minifuse.backends.cuda.backend import get_device
 from minifuse.backends.cuda.sort.select_launches import CudaSelectionLauncher, SelectionProblem
 from minifuse.core.dtypes import BY_NAME
 from minifuse.core.layout import row_major
+from minifuse.ir import selection
 from minifuse.ir.selection import INDICES, VALUES, Selection
 from minifuse.ir.sort import order_of
 
@@ -54,11 +55,24 @@ def test_elements_at_ranks_are_those_of_a_sort(dtype):
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("descending", [False, True])
-def test_a_host_selects_a_small_part_by_a_partition(descending):
-    x = sample((4, 90), "float32")
-    found = Selection(1, descending, (INDICES,), 5).run(x)
-    np.testing.assert_array_equal(found, order_of(x, 1, descending)[:, :5])
+@pytest.mark.parametrize("shape", [(4, 90), (2, 3, 1001)])
+def test_a_host_selects_the_first_elements_of_a_stable_sort(dtype, descending, shape):
+    few, many = np.random.default_rng(3).integers(0, 3, shape), np.random.default_rng(3).permutation(np.prod(shape))
+    for x in (sample(shape, dtype), few.astype(dtype), many.reshape(shape).astype(dtype)):
+        found = Selection(1, descending, (INDICES,), 2).run(x)
+        np.testing.assert_array_equal(found, order_of(x, 1, descending)[:, :2])
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_host_sorts_only_elements_that_are_not_behind_a_bound(descending, monkeypatch):
+    x, widths = np.random.default_rng(3).permutation(4000).reshape(2, 2000).astype(np.float32), []
+    x[0, 7] = np.nan
+    monkeypatch.setattr(selection, "order_of", lambda x, *rest: widths.append(x.shape[-1]) or order_of(x, *rest))
+    Selection(1, descending, (INDICES,), 5).run(x)
+    assert len(widths) == 1
+    assert 5 <= widths[0] < 50
 
 
 def test_short_rows_many_elements_and_ranks_of_long_rows_are_sorted():

@@ -31,6 +31,8 @@ from ...ir.kernel_ir import (
 )
 from ...ir.kernel_tracing import trace
 from ...ir.search import SearchSorted
+from ...ir.selection import Selection
+from ...ir.sort import Sort
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, ScanKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
@@ -44,6 +46,7 @@ from .compiler import compile_kernel_text, kernel_text, nested_kernel_text
 from .driver import CpuKernelLauncher, count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
+from .host_rows import SharedNumpyExecutable
 from .index_update import CpuIndexUpdate
 from .multi_tensor import make_job
 from .scan import CpuScan
@@ -261,6 +264,8 @@ class ParallelBackend(Backend):
                 return CpuScan(step, kernel)
             case CompositeKernel(op=SearchSorted()) if prod(step.shape) >= MIN_SEARCHED_VALUES:
                 return NoExecutable(step, "a kernel searches many values on all cores, which NumPy does not")
+            case CompositeKernel(op=Selection() | Sort() as op) as kernel if op.has_host_function:
+                return SharedNumpyExecutable(self, step, kernel, op)
             case CompositeKernel(op=IndexUpdate() as op):
                 return CpuIndexUpdate(self, step, op)
         return super().compile(step)

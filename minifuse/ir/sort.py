@@ -58,10 +58,12 @@ class Sort(CompositeOp):
     @property
     def has_host_function(self) -> bool:
         """Return whether `run` computes the op."""
-        return self.names == (VALUES,)
+        return len(self.names) == 1
 
     def run(self, x: np.ndarray) -> np.ndarray:
         """Sort by NumPy, which is several times faster than to gather by an order."""
+        if self.names == (INDICES,):
+            return order_of(x, self.dim, self.descending)
         y = np.sort(x, axis=self.dim)
         return np.flip(y, self.dim) if self.descending else y
 

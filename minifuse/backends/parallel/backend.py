@@ -32,7 +32,7 @@ from ...ir.kernel_ir import (
 from ...ir.kernel_tracing import trace
 from ...ir.search import SearchSorted
 from ...ir.selection import Selection
-from ...ir.sort import Sort
+from ...ir.sort import INDICES, Sort
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, ScanKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for, matmul_widened
@@ -51,6 +51,7 @@ from .index_update import CpuIndexUpdate
 from .multi_tensor import make_job
 from .scan import CpuScan
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
+from .sort_rows import CpuSort
 from .true_positions import MIN_SIZE, true_positions
 
 if TYPE_CHECKING:
@@ -264,6 +265,10 @@ class ParallelBackend(Backend):
                 return CpuScan(step, kernel)
             case CompositeKernel(op=SearchSorted()) if prod(step.shape) >= MIN_SEARCHED_VALUES:
                 return NoExecutable(step, "a kernel searches many values on all cores, which NumPy does not")
+            case CompositeKernel(op=Sort() as op) if (
+                INDICES in op.names and (sort := CpuSort(self, step, op)).refusal is None
+            ):
+                return sort
             case CompositeKernel(op=Selection() | Sort() as op) as kernel if op.has_host_function:
                 return SharedNumpyExecutable(self, step, kernel, op)
             case CompositeKernel(op=IndexUpdate() as op):

@@ -51,15 +51,15 @@ class SharedNumpyExecutable(NumpyExecutable):
         return launch
 
 
-def split_rows(shape: Shape, dim: int) -> list[Part]:
-    """Return at most one part of an array for each thread, in which rows along a dim are whole.
+def split_rows(shape: Shape, dim: int, parts_per_thread: int = 1) -> list[Part]:
+    """Return parts of an array in which rows along a dim are whole.
 
-    More parts would wait for Python's lock, which a thread takes between two functions of NumPy.
+    One part for each thread is best for several functions of NumPy, since a thread takes Python's lock between them.
     """
     d = max((d for d in range(len(shape)) if d != dim), key=shape.__getitem__, default=dim)
     if d == dim:
         return [()]
-    count = max(min(THREADS, prod(shape) // MIN_PART), 1)
+    count = max(min(parts_per_thread * THREADS, prod(shape) // MIN_PART), 1)
     size = max(ceil(shape[d] / count), 1)
     return [(*[slice(None)] * d, slice(start, start + size)) for start in range(0, shape[d], size)]
 

@@ -26,6 +26,7 @@ from .host_rows import Part, share, split_rows
 MIN_SORTED = 1 << 16  # elements that are worth compiling two kernels
 MAX_ROW = 1 << 13  # elements of a row, whose indices leave enough bits for the elements
 MAX_MOVES = 4  # moves of an insertion for each element of a row; sorting integers of 64 bits takes as long
+PARTS_PER_THREAD = 4  # so that a thread which shares its core with another process can take fewer
 SORT_COST = 16  # of an element in additions, in each kernel
 
 
@@ -57,7 +58,7 @@ class CpuSort(Executable):
         (outputs, (x_layout,)), dim, descending = self.step.layouts(), self.op.dim, self.op.descending
         n, rows = x_layout.shape[dim], x_layout.size // x_layout.shape[dim]
         pack, mend = map(compile_kernel_text, sort_texts(self.dtype, descending))
-        chunks, parts = count_chunks(rows, rows * n * SORT_COST), split_rows((rows, n), 1)
+        chunks, parts = count_chunks(rows, rows * n * SORT_COST), split_rows((rows, n), 1, PARTS_PER_THREAD)
         names, dtypes = self.op.names, {VALUES: self.dtype, INDICES: int64}
 
         def launch(*addresses: int) -> None:

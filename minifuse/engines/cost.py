@@ -10,15 +10,16 @@ The model leaves out the time of additions, and messages that slow each other do
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from math import ceil, log2
 from typing import Any, NamedTuple
 
-from ..core.errors import IndexingError, MinifuseError
+from ..core.errors import DistributedError, IndexingError
 from .messages import Array, RankProgram, Recv, Send, Work
 
 ARRIVE, RESUME = 0, 1  # what can happen: a message arrives, a rank continues. Of one time, messages are first
 
 
-class MessageError(MinifuseError, RuntimeError):
+class MessageError(DistributedError):
     """A message is never received."""
 
 
@@ -42,6 +43,36 @@ class Link(NamedTuple):
 
 
 DEFAULT_LINK = Link()
+
+
+class Rounds(NamedTuple):
+    """The cost of an algorithm by a formula: so many rounds, in each of which a rank sends one message.
+
+    If it `splits` the array, a message is the n-th part of it. The array is that of one rank or, for all-gather, the result.
+    """
+
+    count: Callable[[int], int]
+    splits: bool
+
+    def seconds(self, size: int, nbytes: float, link: Link) -> float:
+        """Return the time for `size` ranks and an array of `nbytes` bytes: that of `play`, if the parts are equal."""
+        return self.count(size) * link.seconds(nbytes / size if self.splits else nbytes)
+
+
+COSTS: dict[str, dict[str, Rounds]] = {
+    "all_reduce": {
+        "ring": Rounds(lambda n: 2 * (n - 1), True),
+        "tree": Rounds(lambda n: 2 * ceil(log2(n)), False),
+        "direct": Rounds(lambda n: 2 * (n - 1), True),
+        "gather_first": Rounds(lambda n: n - 1, False),
+    },
+    "reduce_scatter": {"ring": Rounds(lambda n: n - 1, True), "direct": Rounds(lambda n: n - 1, True)},
+    "all_gather": {"ring": Rounds(lambda n: n - 1, True), "direct": Rounds(lambda n: n - 1, True)},
+    "broadcast": {"tree": Rounds(lambda n: ceil(log2(n)), False), "direct": Rounds(lambda n: n - 1, False)},
+    "reduce": {"tree": Rounds(lambda n: ceil(log2(n)), False), "direct": Rounds(lambda n: n - 1, False)},
+    "all_to_all": {"direct": Rounds(lambda n: n - 1, True)},
+    "shift": {"direct": Rounds(lambda n: int(n > 1), False)},
+}
 
 
 class Event(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minifuse.engines import algorithms
 from minifuse.engines.algorithms import ALGORITHMS
-from minifuse.engines.cost import Link, play
+from minifuse.engines.cost import COSTS, Link, play
 
 COMBINERS = (np.add, np.maximum, np.minimum)
 DTYPES = (np.float32, np.float64, np.int32)
@@ -100,41 +100,44 @@ def test_a_ring_all_reduce_sends_two_arrays_at_most(size):
         assert length % size or set(sent) == {2 * (size - 1) * x.nbytes // size}
 
 
-@pytest.mark.parametrize("size", range(1, 10))
-@pytest.mark.parametrize(
-    ("collective", "name", "rounds", "arrays"),  # rounds, and the most bytes that a rank sends, as a multiple of an array
-    [
-        ("all_reduce", "ring", lambda n: 2 * (n - 1), lambda n: 2 * (n - 1) / n),
-        ("all_reduce", "direct", lambda n: 2 * (n - 1), lambda n: 2 * (n - 1) / n),
-        ("all_reduce", "tree", lambda n: 2 * ceil(log2(n)), lambda n: max(ceil(log2(n)), 1) if n > 1 else 0),
-        ("all_reduce", "gather_first", lambda n: n - 1, lambda n: n - 1),
-        ("reduce_scatter", "ring", lambda n: n - 1, lambda n: (n - 1) / n),
-        ("reduce_scatter", "direct", lambda n: n - 1, lambda n: (n - 1) / n),
-        ("all_gather", "ring", lambda n: n - 1, lambda n: n - 1),
-        ("all_gather", "direct", lambda n: n - 1, lambda n: n - 1),
-        ("broadcast", "tree", lambda n: ceil(log2(n)), lambda n: ceil(log2(n))),
-        ("broadcast", "direct", lambda n: n - 1, lambda n: n - 1),
-        ("reduce", "tree", lambda n: ceil(log2(n)), lambda n: n > 1),
-        ("reduce", "direct", lambda n: n - 1, lambda n: n > 1),
-        ("all_to_all", "direct", lambda n: n - 1, lambda n: (n - 1) / n),
-        ("shift", "direct", lambda n: n > 1, lambda n: n > 1),
-    ],
-)
-def test_rounds_and_bytes_are_those_of_the_docstrings(collective, name, rounds, arrays, size):
-    x = np.ones(size * 4, np.float32)
-    parts = np.array_split(x, size)
-    last = {
-        "all_reduce": (x, np.add),
-        "reduce_scatter": (parts, np.add),
-        "all_to_all": (parts,),
-        "broadcast": (x, 0),
-        "reduce": (x, 0, np.add),
-        "shift": (x, 1),
-        "all_gather": (x,),
-    }[collective]
-    timeline = run(collective, name, size, [last] * size)
-    assert timeline.seconds == rounds(size)
-    assert max(timeline.bytes_sent(rank) for rank in range(size)) == arrays(size) * x.nbytes
+SENT = {  # bytes that the busiest rank sends, in arrays of one rank
+    ("all_reduce", "ring"): lambda n: 2 * (n - 1) / n,
+    ("all_reduce", "tree"): lambda n: ceil(log2(n)),
+    ("all_reduce", "direct"): lambda n: 2 * (n - 1) / n,
+    ("all_reduce", "gather_first"): lambda n: n - 1,
+    ("reduce_scatter", "ring"): lambda n: (n - 1) / n,
+    ("reduce_scatter", "direct"): lambda n: (n - 1) / n,
+    ("all_gather", "ring"): lambda n: n - 1,
+    ("all_gather", "direct"): lambda n: n - 1,
+    ("broadcast", "tree"): lambda n: ceil(log2(n)),
+    ("broadcast", "direct"): lambda n: n - 1,
+    ("reduce", "tree"): lambda n: n > 1,
+    ("reduce", "direct"): lambda n: n > 1,
+    ("all_to_all", "direct"): lambda n: (n - 1) / n,
+    ("shift", "direct"): lambda n: n > 1,
+}
+
+
+@pytest.mark.parametrize(("collective", "name"), EACH)
+def test_rounds_and_bytes_are_those_of_the_formulas(collective, name):
+    for size in range(1, 17):
+        x = np.ones(size * 4, np.float32)
+        parts = np.array_split(x, size)
+        arguments = {
+            "reduce_scatter": (parts, np.add),
+            "all_to_all": (parts,),
+            "broadcast": (x, 0),
+            "reduce": (x, 0, np.add),
+            "shift": (x, 1),
+            "all_gather": (x,),
+        }
+        timeline = run(collective, name, size, [arguments.get(collective, (x, np.add))] * size)
+        cost, nbytes = COSTS[collective][name], x.nbytes * (size if collective == "all_gather" else 1)
+        assert timeline.seconds == cost.count(size)
+        assert max(timeline.bytes_sent(rank) for rank in range(size)) == SENT[collective, name](size) * x.nbytes
+        program = ALGORITHMS[collective][name]
+        timed = play([program(rank, size, *arguments.get(collective, (x, np.add))) for rank in range(size)], Link(3, 0.5))
+        assert timed.seconds == pytest.approx(cost.seconds(size, nbytes, Link(3, 0.5)))
 
 
 def test_the_ring_all_reduce_is_at_most_25_lines():

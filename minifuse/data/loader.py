@@ -8,18 +8,31 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, ShapeError
+from ..core.shards import check_rank, even_range
 from ..tensors.tensor import Tensor
 from .split import Indices, common_length, gather
 
 Arrays = tuple[np.ndarray, ...]
 Transform = Callable[..., Arrays]
 T = TypeVar("T")
+
+
+class RankInGroup(Protocol):
+    """Ranks that work together: this one, and how many they are."""
+
+    @property
+    def rank(self) -> int: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+
+
+RankAndSize = tuple[int, int] | RankInGroup
 
 
 class Loader:
@@ -45,6 +58,9 @@ class Loader:
         depends on seed, epoch and position only. With `prefetch` it runs in the thread.
     backend : str, optional
         The backend of the batches. Default: the backend of each tensor.
+    shard : (int, int), or an object with `rank` and `size`, such as a process group
+        Rank and number of ranks. Each rank gets its part of each batch: an even part, in order, so the parts of all ranks
+        in the order of ranks are the batch. If a batch has fewer examples than there are ranks, some parts are empty.
 
     Attributes
     ----------
@@ -54,7 +70,8 @@ class Loader:
     Raises
     ------
     ShapeError
-        The lengths differ, `batch_size` is less than 1, or `prefetch` is negative.
+        The lengths differ, `batch_size` is less than 1, `prefetch` is negative, or the rank of `shard` is not below its
+        number of ranks.
 
     Notes
     -----
@@ -63,6 +80,10 @@ class Loader:
     Prefetching helps if the thread does work that releases Python's global lock, as NumPy's copies and arithmetic do, and if
     it has a core to run on. The thread ends with the iteration, also after `break` or an error. The loop raises an
     error of the thread.
+
+    `batch_size`, `len` and `state_dict` describe batches of all ranks. So another number of ranks can load the state, and
+    the examples and their order stay the same. A `transform` gets the whole batch on each rank, since its random numbers
+    must not depend on the number of ranks.
 
     Several iterations at the same time are independent; `state_dict` describes the one that returned the last batch.
 
@@ -77,6 +98,11 @@ class Loader:
     [0, 1] [0, 10]
     [2, 3] [20, 30]
     [4] [40]
+    >>> for rank in range(2):
+    ...     part = mf.data.Loader(mf.arange(5), batch_size=3, shuffle=False, shard=(rank, 2))
+    ...     print([x.tolist() for (x,) in part])
+    [[0, 1], [3]]
+    [[2], [4]]
     """
 
     def __init__(
@@ -89,6 +115,7 @@ class Loader:
         prefetch: int = 0,
         transform: Transform | None = None,
         backend: str | None = None,
+        shard: RankAndSize = (0, 1),
     ) -> None:
         if batch_size < 1:
             raise ShapeError(f"Loader: got batch_size={batch_size}, expected at least 1")
@@ -98,6 +125,8 @@ class Loader:
         self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
         self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
         self.backend = None if backend is None else get_backend(backend)
+        self.shard = shard if isinstance(shard, tuple) else (shard.rank, shard.size)
+        check_rank("Loader", *self.shard)
         self.epoch = 0
 
     @property
@@ -127,24 +156,35 @@ class Loader:
         self._next_batch = epoch + 1, 0
 
     def batches(self, epoch: int, begin: int) -> Generator[Arrays, None, None]:
-        """Iterate over the arrays of an epoch's batches, starting at a position."""
+        """Iterate over the arrays of this rank's parts of an epoch's batches, starting at a position."""
         order, arrays = self.order(epoch), [x.numpy() for x in self.tensors]
         for k in range(begin, len(self)):
             rows = order[k * self.batch_size : (k + 1) * self.batch_size]
+            if self.transform is None:
+                own = rows[self.part(len(rows))]
+                yield tuple(gather(array, own) for array in arrays)
+                continue
             batch = tuple(gather(array, rows) for array in arrays)
-            if self.transform is not None:
-                batch = self.transform(np.random.default_rng([self.seed, epoch, k + 1]), *batch)
-            yield batch
+            batch = self.transform(np.random.default_rng([self.seed, epoch, k + 1]), *batch)
+            self.check_arrays(batch)
+            yield tuple(x[self.part(len(x))] if x.ndim else x for x in batch)
+
+    def part(self, length: int) -> slice:
+        """Return this rank's part of the rows of a batch."""
+        return slice(*even_range(length, *self.shard))
 
     def to_tensors(self, batch: Arrays) -> tuple[Tensor, ...]:
         """Convert the arrays of a batch to tensors on their backend."""
+        return tuple(
+            Tensor.from_numpy(array, self.backend or x.meta.backend) for array, x in zip(batch, self.tensors, strict=True)
+        )
+
+    def check_arrays(self, batch: object) -> None:
+        """Raise DTypeError unless a transform returned one array for each tensor."""
         type_names = [type(array).__name__ for array in batch] if isinstance(batch, tuple) else type(batch).__name__
         if type_names != ["ndarray"] * len(self.tensors):
             got = f"a tuple of {', '.join(type_names)}" if isinstance(type_names, list) else type_names
             raise DTypeError(f"Loader: transform returned {got}; expected a tuple of {len(self.tensors)} arrays")
-        return tuple(
-            Tensor.from_numpy(array, self.backend or x.meta.backend) for array, x in zip(batch, self.tensors, strict=True)
-        )
 
     def order(self, epoch: int) -> Indices:
         """Return the indices of all examples in the order of an epoch."""

@@ -107,6 +107,9 @@ def test_batches_are_copies_that_use_the_same_memory_again():
         (lambda: Loader(rows(5), batch_size=0), "got batch_size=0, expected at least 1"),
         (lambda: Loader(rows(5), batch_size=-1), "got batch_size=-1"),
         (lambda: Loader(rows(5), prefetch=-1), "got prefetch=-1, expected a number of batches"),
+        (lambda: Loader(rows(5), shard=(4, 4)), "got rank 4 of 4, expected a rank from 0 to 3"),
+        (lambda: Loader(rows(5), shard=(-1, 2)), "got rank -1 of 2"),
+        (lambda: Loader(rows(5), shard=(0, 0)), "got rank 0 of 0, expected at least one rank"),
     ],
 )
 def test_sizes_that_do_not_fit(call, words):
@@ -255,6 +258,72 @@ def test_a_transform_may_change_shape_and_dtype():
 def test_a_transform_must_return_arrays(transform, words):
     with pytest.raises(DTypeError, match=words):
         next(iter(Loader(rows(4), rows(4), batch_size=2, transform=transform)))
+
+
+# Shared by ranks
+
+
+def noisy(rng, x, y):
+    return x + rng.normal(size=x.shape).astype(np.float32), y[:, None] + rng.integers(9)
+
+
+def parts(n, ranks, **options):
+    """Return the parts of all ranks of each batch."""
+    loaders = [Loader(rows(n, 2), rows(n, dtype="int64"), shard=(rank, ranks), **options) for rank in range(ranks)]
+    assert len({len(loader) for loader in loaders}) == 1
+    return list(zip(*([(x.numpy(), y.numpy()) for x, y in loader] for loader in loaders), strict=True))
+
+
+@given(
+    n=st.integers(0, 60),
+    size=st.integers(1, 20),
+    ranks=st.sampled_from([1, 2, 3, 4, 8]),
+    shuffle=st.booleans(),
+    drop_last=st.booleans(),
+    transform=st.sampled_from([None, noisy]),
+)
+def test_parts_of_all_ranks_are_the_batches_of_one(n, size, ranks, shuffle, drop_last, transform):
+    options = {"batch_size": size, "shuffle": shuffle, "drop_last": drop_last, "transform": transform, "seed": 7}
+    wanted, found = parts(n, 1, **options), parts(n, ranks, **options)
+    assert len(found) == len(wanted)
+    for (whole,), shares in zip(wanted, found, strict=True):
+        for x, *own in zip(whole, *shares, strict=True):
+            np.testing.assert_array_equal(np.concatenate(own), x)
+            assert max(map(len, own)) - min(map(len, own)) <= 1
+
+
+def test_a_group_is_a_shard_and_ranks_may_get_nothing():
+    class Group:
+        rank, size = 3, 4
+
+    batches = list(Loader(rows(5, 2), batch_size=4, shuffle=False, shard=Group()))
+    assert [x.tolist() for (x,) in batches] == [[[3, 3]], []]
+    assert batches[1][0].shape == (0, 2)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (2, 3), (3, 8), (8, 2)])
+def test_another_number_of_ranks_continues_in_the_same_order(before, after):
+    def make(ranks):
+        options = {"batch_size": 7, "seed": 2, "transform": noisy}
+        return [Loader(rows(23, 2), rows(23, dtype="int64"), shard=(rank, ranks), **options) for rank in range(ranks)]
+
+    def walk(loader, epochs):
+        for _ in range(epochs):
+            yield from loader
+
+    def joined(loaders, epochs):
+        for shares in zip(*(walk(loader, epochs) for loader in loaders), strict=True):
+            yield [np.concatenate([x.numpy() for x in column]).tolist() for column in zip(*shares, strict=True)]
+
+    wanted = list(joined(make(1), 3))
+    loaders = make(before)
+    going = joined(loaders, 1)
+    found = [next(going) for _ in range(2)]  # of four batches
+    (state,) = {json.dumps(loader.state_dict()) for loader in loaders}
+    others = make(after)
+    for loader in others:
+        loader.load_state_dict(json.loads(state))
+    assert found + list(joined(others, 3)) == wanted
 
 
 # Broken off and taken up again

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.layout import Layout
+from ..core.shards import part_ranges
 from ..engines.base import Engine, RankGroup, Request
 from ..engines.world import require_world
 from ..ir.collectives import (
@@ -22,7 +23,6 @@ from ..ir.collectives import (
     ReduceScatter,
     ReduceToRank,
     RingShift,
-    part_ranges,
 )
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.errors import DistributedError, ShapeError
 from ..core.operator_entry import Operator
 from ..core.operators import add, maximum, minimum
+from ..core.shards import even_sizes
 from ..engines.world import current_world
 from ..functions.table import require_array
 from ..ir.array_methods import Array
@@ -26,7 +27,6 @@ from ..ir.collectives import (
     ReduceScatter,
     ReduceToRank,
     RingShift,
-    part_sizes,
 )
 from ..ir.numpy_api.table import call_once
 from .process_groups import ProcessGroup
@@ -137,7 +137,7 @@ def reduce_scatter(
     if axes is None:
         return x
     n = x.shape[dim]
-    sizes = tuple(sizes) if sizes is not None else part_sizes(n, axes.size)
+    sizes = tuple(sizes) if sizes is not None else even_sizes(n, axes.size)
     if len(sizes) != axes.size or sum(sizes) != n:
         raise ShapeError(f"reduce_scatter: got sizes {sizes}, expected {axes.size} sizes with the sum {n}")
     y = apply(ReduceScatter(axes, sizes, sizes[rank_of(axes)], operator), x, dim)

@@ -14,7 +14,7 @@ use is the sum of what the ranks have for it. Arrays are cut along dim 0; the fu
 dims there. An op holds the axes of a group and its size, not the ranks, so ranks with equal shapes share plans and kernels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..core.errors import GradientError
@@ -275,27 +275,3 @@ class RingShift(CollectiveOp):
     def vjp(self, index: int, g: "Array", *inputs: "Array") -> Gradients:
         """Send the gradient the other way."""
         return RingShift(self.axes, self.axes.size - self.by)(g)
-
-
-def part_sizes(total: int, count: int) -> tuple[int, ...]:
-    """Return sizes that differ by at most 1, the larger ones first: how an array is cut for `count` ranks.
-
-    Examples
-    --------
-    >>> part_sizes(10, 4)
-    (3, 3, 2, 2)
-    """
-    size, rest = divmod(total, count)
-    return tuple(size + (k < rest) for k in range(count))
-
-
-def part_ranges(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last index + 1 of each part.
-
-    Examples
-    --------
-    >>> part_ranges((3, 3, 2))
-    [(0, 3), (3, 6), (6, 8)]
-    """
-    ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
-    return [(end - n, end) for end, n in zip(ends, sizes, strict=True)]

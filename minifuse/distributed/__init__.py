@@ -3,11 +3,13 @@
 from .data_parallel import average_gradients, share
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
+from .shard_optimizer import ShardedOptimizer, shard_optimizer
 from .simulation import simulate
 
 __all__ = [
     "Mesh",
     "ProcessGroup",
+    "ShardedOptimizer",
     "all_gather",
     "all_reduce",
     "all_to_all",
@@ -20,6 +22,7 @@ __all__ = [
     "reduce",
     "reduce_scatter",
     "same",
+    "shard_optimizer",
     "share",
     "shift",
     "simulate",

@@ -16,6 +16,7 @@ from ..core.operators import add, maximum, minimum
 from ..core.shards import even_sizes
 from ..engines.world import current_world
 from ..functions.table import require_array
+from ..ir.array_functions import A
 from ..ir.array_methods import Array
 from ..ir.collectives import (
     AllGather,
@@ -35,7 +36,7 @@ from .process_groups import group as group_of
 OPERATORS = {"sum": add, "mean": add, "max": maximum, "min": minimum}
 
 
-def all_reduce(x: Array, op: str = "sum", group: ProcessGroup | None = None) -> Array:
+def all_reduce(x: A, op: str = "sum", group: ProcessGroup | None = None) -> A:
     """Combine the arrays of all ranks element by element. All ranks get the result.
 
     Parameters
@@ -73,7 +74,7 @@ def all_reduce(x: Array, op: str = "sum", group: ProcessGroup | None = None) -> 
     return y / axes.size if op == "mean" else y
 
 
-def all_gather(x: Array, dim: int = 0, group: ProcessGroup | None = None, sizes: Sequence[int] | None = None) -> Array:
+def all_gather(x: A, dim: int = 0, group: ProcessGroup | None = None, sizes: Sequence[int] | None = None) -> A:
     """Join the arrays of all ranks along a dim, in the order of ranks. All ranks get the result.
 
     Parameters
@@ -111,8 +112,8 @@ def all_gather(x: Array, dim: int = 0, group: ProcessGroup | None = None, sizes:
 
 
 def reduce_scatter(
-    x: Array, dim: int = 0, op: str = "sum", group: ProcessGroup | None = None, sizes: Sequence[int] | None = None
-) -> Array:
+    x: A, dim: int = 0, op: str = "sum", group: ProcessGroup | None = None, sizes: Sequence[int] | None = None
+) -> A:
     """Combine the arrays of all ranks, and give each rank its part along a dim.
 
     Parameters
@@ -144,7 +145,7 @@ def reduce_scatter(
     return y / axes.size if op == "mean" else y
 
 
-def broadcast(x: Array, source: int = 0, group: ProcessGroup | None = None) -> Array:
+def broadcast(x: A, source: int = 0, group: ProcessGroup | None = None) -> A:
     """Copy the array of one rank to all.
 
     Parameters
@@ -164,7 +165,7 @@ def broadcast(x: Array, source: int = 0, group: ProcessGroup | None = None) -> A
     return from_or_to("broadcast", Broadcast, x, source, group)
 
 
-def reduce(x: Array, target: int = 0, group: ProcessGroup | None = None) -> Array:
+def reduce(x: A, target: int = 0, group: ProcessGroup | None = None) -> A:
     """Sum the arrays of all ranks on one of them. The others get zeros.
 
     Examples
@@ -177,7 +178,7 @@ def reduce(x: Array, target: int = 0, group: ProcessGroup | None = None) -> Arra
     return from_or_to("reduce", ReduceToRank, x, target, group)
 
 
-def all_to_all(x: Array, split: int = 0, join: int = 0, group: ProcessGroup | None = None) -> Array:
+def all_to_all(x: A, split: int = 0, join: int = 0, group: ProcessGroup | None = None) -> A:
     """Cut the array into equal parts along `split`, send part k to rank k, and join what comes along `join`.
 
     Raises
@@ -207,7 +208,7 @@ def all_to_all(x: Array, split: int = 0, join: int = 0, group: ProcessGroup | No
     return y.reshape(*y.shape[:join], n * y.shape[join + 1], *y.shape[join + 2 :])
 
 
-def shift(x: Array, by: int = 1, group: ProcessGroup | None = None) -> Array:
+def shift(x: A, by: int = 1, group: ProcessGroup | None = None) -> A:
     """Send the array `by` ranks further along the ring of ranks, and return the one that comes.
 
     Examples
@@ -257,9 +258,9 @@ def checksum(x: np.ndarray) -> np.ndarray:
     return np.frombuffer(sha256(x.tobytes() + str((x.shape, x.dtype)).encode()).digest(), np.uint8)
 
 
-def apply(op: CollectiveOp, x: Array, dim: int = 0) -> Array:
+def apply(op: CollectiveOp, x: A, dim: int = 0) -> A:
     """Apply a collective that cuts or joins along dim 0 along another dim."""
-    y: Array = call_once(collective_along, x, parameters=(op, dim))
+    y: A = call_once(collective_along, x, parameters=(op, dim))
     return y
 
 
@@ -271,9 +272,7 @@ def collective_along(x: Any, op: CollectiveOp, dim: int) -> Any:
     return y.permute(*range(1, dim + 1), 0, *range(dim + 1, x.ndim))
 
 
-def from_or_to(
-    name: str, kind: type[Broadcast] | type[ReduceToRank], x: Array, rank: int, group: ProcessGroup | None
-) -> Array:
+def from_or_to(name: str, kind: type[Broadcast] | type[ReduceToRank], x: A, rank: int, group: ProcessGroup | None) -> A:
     """Apply a collective with a distinguished rank."""
     require_array(name, x)
     axes = axes_of(group)

@@ -1,4 +1,4 @@
-"""Sorts of many rows on the CPU, with indices, against a stable sort of NumPy."""
+"""Sorts of many rows on the CPU, with indices, and their first elements, against a stable sort of NumPy."""
 
 import numpy as np
 import pytest
@@ -45,6 +45,26 @@ def test_rows_whose_elements_are_close_together_are_sorted_by_numpy(dtype, monke
     monkeypatch.setattr(sort_rows, "order_of", lambda x, *rest: sorted_again.append(len(x)) or order_of(x, *rest))
     check(x, 1, dtype == "int64")
     assert sorted_again == [1, 1]
+
+
+@pytest.mark.parametrize(("dtype", "descending"), [("float32", True), ("float32", False), ("int8", True)])
+@pytest.mark.parametrize(("shape", "dim", "count"), [((80, 1001), 1, 20), ((1001, 80), 0, 1), ((300, 256), 1, 40)])
+def test_first_elements_of_rows_are_those_of_a_stable_sort(dtype, descending, shape, dim, count):
+    drawn = numbers(dtype, shape)
+    for x in (drawn, np.sort(drawn, dim), np.flip(np.sort(drawn, dim), dim).copy()):
+        tensor = mf.tensor(x, backend="parallel")
+        values, indices = mf.topk(tensor, count, dim, descending)
+        order = order_of(x, dim, descending).take(range(count), dim)
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order, dim))
+
+
+@pytest.mark.parametrize(
+    ("shape", "count"), [((9, 100), 3), ((20, 5000), 300), ((2, 1 << 20), 1000), ((4, 1 << 15), 1 << 14)]
+)
+def test_few_rows_and_many_elements_are_selected_by_numpy(shape, count):
+    x = mf.zeros(*shape, backend="parallel")
+    assert "def kernel" not in mf.source(lambda x: mf.topk(x, count, 1)[1], x)
 
 
 def test_few_elements_and_long_rows_need_no_kernel_of_their_own():

@@ -51,6 +51,7 @@ from .index_update import CpuIndexUpdate
 from .multi_tensor import make_job
 from .scan import CpuScan
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
+from .select_rows import CpuSelection
 from .sort_rows import CpuSort
 from .true_positions import MIN_SIZE, true_positions
 
@@ -269,6 +270,8 @@ class ParallelBackend(Backend):
                 INDICES in op.names and (sort := CpuSort(self, step, op)).refusal is None
             ):
                 return sort
+            case CompositeKernel(op=Selection() as op) if (selection := CpuSelection(step, op)).refusal is None:
+                return selection
             case CompositeKernel(op=Selection() | Sort() as op) as kernel if op.has_host_function:
                 return SharedNumpyExecutable(self, step, kernel, op)
             case CompositeKernel(op=IndexUpdate() as op):

@@ -8,7 +8,7 @@ An operand is a flat NumPy array with a Layout. Broadcast dims have stride 0, so
 shape. In `reduce`, the reduced dims of `out` have size 1. `op` is any function of scalars, for example an Operator.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -182,9 +182,13 @@ class Backend:
         """Return whether several sweeps over a row load it once, since it stays in registers or in a cache."""
         return False
 
-    join: "Callable[[Sequence[Launcher], Sequence[int]], Launcher | None] | None" = None
-    """If a backend has this method: join(launchers, counts) returns one launcher for several, of which launcher k takes
-    counts[k] values, or None if that saves no time. Addresses are valid only during the call, as for a single launch."""
+    join: "Callable[[Sequence[Launcher], Sequence[int], Mapping[int, int]], Launcher | None] | None" = None
+    """If a backend has this method: join(launchers, counts, waits) returns one launcher for several, of which launcher k
+    takes counts[k] values, or None if that saves no time. Addresses are valid only during the call, as for a single launch.
+    `waits` has the launchers of collectives, which may run beside others: the first launcher that must wait for each."""
+
+    device_stream: Callable[[], int] | None = None
+    """Of a backend on a GPU: a method that makes the GPU current, and returns the handle of the stream of its kernels."""
 
     def tuned_launch(self, launch: Launcher) -> Launcher:
         """Return a launch that searches the best schedule of its kernel first; here itself: there are no schedules."""

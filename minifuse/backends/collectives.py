@@ -5,7 +5,7 @@ copied to the host and back, unless the engine takes addresses.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..core.dtypes import DType
 from ..core.layout import Layout
 from ..core.shards import part_ranges
 from ..engines.base import Engine, RankGroup, Request
+from ..engines.nccl import DeviceArray
 from ..engines.world import require_world
 from ..ir.collectives import (
     AllGather,
@@ -70,6 +71,15 @@ class CollectiveExecutable(Executable):
 
     def load(self) -> Launcher:
         """Return the call of the engine."""
+        world = require_world(self.op.names[0])
+        layouts = [layout for _, layout in (*self.step.outputs, *self.step.inputs)]
+        is_on_device = self.backend.device_stream is not None and world.engine.takes_addresses
+        if is_on_device and all(layout.is_contiguous for layout in layouts):
+            return DeviceCollective(self.backend, self.op, self.request(), self.kernel.operand_dtypes(), layouts)
+        return self.load_on_host()
+
+    def load_on_host(self) -> Launcher:
+        """Return the call for NumPy arrays: views of host memory, or copies of a device's."""
         backend, op, request = self.backend, self.op, self.request()
         (outputs, inputs), dtypes = self.step.layouts(), self.kernel.operand_dtypes()
         count = len(outputs)
@@ -79,9 +89,9 @@ class CollectiveExecutable(Executable):
             group = world.group(op.axes.names)
             world.engine.announce(group, request)
             operands = list(zip(addresses, dtypes, (*outputs, *inputs), strict=True))
-            arrays = [np.ascontiguousarray(fetch_array(backend, *operand)) for operand in operands[count:]]
+            arrays = [np.ascontiguousarray(fetch_array(backend, *operand)).reshape(-1) for operand in operands[count:]]
             views = [output_view(backend, *operand) for operand in operands[:count]]
-            run_collective(world.engine, group, op, [view.reshape(-1) for view in views], arrays)
+            run_collective(world.engine.host, group, op, [view.reshape(-1) for view in views], arrays)
             for view, operand in zip(views, operands, strict=False):
                 if not is_stored(backend, operand[2]):
                     store_array(backend, view, *operand)
@@ -89,12 +99,40 @@ class CollectiveExecutable(Executable):
         return launch
 
 
+class DeviceCollective:
+    """The launcher of a collective on device memory. In a CUDA graph, it is a branch beside the kernels."""
+
+    def __init__(
+        self, backend: "Backend", op: CollectiveOp, request: Request, dtypes: Sequence[DType], layouts: Sequence[Layout]
+    ) -> None:
+        self.backend, self.op, self.request = backend, op, request
+        self.dtypes, self.sizes = [dtype.numpy for dtype in dtypes], [layout.size for layout in layouts]
+
+    def __call__(self, *addresses: int) -> None:
+        """Enqueue the collective in the stream of the kernels."""
+        assert self.backend.device_stream is not None
+        self.announce()
+        self.enqueue(self.backend.device_stream(), *addresses)
+
+    def announce(self) -> None:
+        """Tell the other ranks what this one is about to run."""
+        world = require_world(self.op.names[0])
+        world.engine.announce(world.group(self.op.axes.names), self.request)
+
+    def enqueue(self, stream: int, *addresses: int) -> None:
+        """Enqueue the collective in a stream, which may be captured."""
+        world, count = require_world(self.op.names[0]), len(self.op.names)
+        operands = zip(addresses, self.sizes, self.dtypes, strict=True)
+        arrays = [DeviceArray(address, size, dtype, stream) for address, size, dtype in operands]
+        run_collective(world.engine, world.group(self.op.axes.names), self.op, arrays[:count], arrays[count:])
+
+
 def is_stored(backend: "Backend", layout: Layout) -> bool:
     """Return whether the engine stores into the memory of an output, so that nothing is left to copy."""
     return backend.is_host and layout.is_contiguous
 
 
-def output_view(backend: "Backend", address: int, dtype: "DType", layout: Layout) -> np.ndarray:
+def output_view(backend: "Backend", address: int, dtype: DType, layout: Layout) -> np.ndarray:
     """Return an array for the engine to store in: the memory of the output, or a new array."""
     if is_stored(backend, layout):
         return fetch_array(backend, address, dtype, layout)
@@ -102,31 +140,29 @@ def output_view(backend: "Backend", address: int, dtype: "DType", layout: Layout
 
 
 def run_collective(
-    engine: Engine, group: RankGroup, op: CollectiveOp, outputs: Sequence[np.ndarray], inputs: Sequence[np.ndarray]
+    engine: Engine, group: RankGroup, op: CollectiveOp, outputs: Sequence[Any], inputs: Sequence[Any]
 ) -> None:
-    """Call the engine's method for an op. Outputs are flat; inputs have their shapes."""
-    flat = [x.reshape(-1) for x in inputs]
+    """Call the engine's method for an op. All arrays are flat: of NumPy, or of a device."""
+    out, x = outputs[0], inputs[0]
     match op:
         case AllReduce():
-            engine.all_reduce(group, outputs, flat, COMBINE[op.operator.name])
+            engine.all_reduce(group, outputs, inputs, COMBINE[op.operator.name])
         case AllGather():
-            engine.all_gather(group, cut(outputs[0], op.sizes, inputs[0].shape[1:]), flat[0])
+            engine.all_gather(group, cut(out, op.sizes), x)
         case ReduceScatter():
-            parts = cut(flat[0], op.sizes, inputs[0].shape[1:])
-            engine.reduce_scatter(group, outputs[0], parts, COMBINE[op.operator.name])
+            engine.reduce_scatter(group, out, cut(x, op.sizes), COMBINE[op.operator.name])
         case Broadcast():
-            engine.broadcast(group, outputs[0], flat[0], op.source)
+            engine.broadcast(group, out, x, op.source)
         case ReduceToRank():
-            engine.reduce(group, outputs[0], flat[0], op.target, np.add)
+            engine.reduce(group, out, x, op.target, np.add)
         case AllToAll():
-            sizes = (inputs[0].shape[0] // group.size,) * group.size
-            parts, received = (cut(x, sizes, inputs[0].shape[1:]) for x in (flat[0], outputs[0]))
-            engine.all_to_all(group, received, parts)
+            sizes = (1,) * group.size
+            engine.all_to_all(group, cut(out, sizes), cut(x, sizes))
         case RingShift():
-            engine.shift(group, outputs[0], flat[0], op.by)
+            engine.shift(group, out, x, op.by)
 
 
-def cut(x: np.ndarray, sizes: Sequence[int], row_shape: Sequence[int]) -> list[np.ndarray]:
-    """Cut a flat array into parts of so many rows."""
-    n = int(np.prod(row_shape, dtype=np.int64))
+def cut(x: Any, sizes: Sequence[int]) -> list[Any]:
+    """Cut a flat array into parts of so many rows; all parts together are the array."""
+    n = x.size // max(sum(sizes), 1)
     return [x[begin * n : end * n] for begin, end in part_ranges(sizes)]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ..backends.base import Backend
 from .graph import Graph, Lifetime, needs
+from .schedule_collectives import first_dependents
 
 ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of it
 MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
@@ -37,7 +38,7 @@ def assign_buffers(graph: Graph, target: Backend) -> Graph:
     free(matmul0)
     launch(matmul1, x1 -> matmul2)
     free(matmul1)
-    >>> _, submitted = run_pass(assign_buffers, graph, join=lambda self, launches, counts: None)
+    >>> _, submitted = run_pass(assign_buffers, graph, join=lambda self, launches, counts, waits: None)
     >>> print(*submitted.format_launches(graph.names()), sep="\\n")
     arena of 512 bytes: matmul0 at 0, matmul1 at 256
     launch(x0, x1 -> matmul0)
@@ -49,14 +50,18 @@ def assign_buffers(graph: Graph, target: Backend) -> Graph:
     for k, step in enumerate(graph.steps):
         for slot, _ in step.buffer_views():
             uses[slot].append(k)
+    waits = first_dependents(graph.steps) if target.join is not None else {}
+    for k, first in waits.items():  # until then, the collective may still read and write
+        for slot, _ in graph.steps[k].buffer_views():
+            uses[slot].append(first)
     sizes = enumerate(graph.buffer_nbytes, len(graph.arguments))
     nbytes = {slot: size for slot, size in sizes if slot not in results}
-    lifetimes = {slot: Lifetime(x[0], x[-1], nbytes[slot]) for slot, x in uses.items() if slot in nbytes}
+    lifetimes = {slot: Lifetime(x[0], max(x), nbytes[slot]) for slot, x in uses.items() if slot in nbytes}
     if target.join is None or len(graph.steps) < MIN_LAUNCHES_TO_SUBMIT_TOGETHER:
         return graph.decide(lifetimes=lifetimes) if lifetimes else graph
     assignment = assign_offsets([*lifetimes.values()])
     offsets = dict(zip(lifetimes, assignment.offsets, strict=True))
-    return graph.decide(lifetimes=lifetimes, offsets=offsets, arena_nbytes=assignment.nbytes)
+    return graph.decide(lifetimes=lifetimes, offsets=offsets, arena_nbytes=assignment.nbytes, waits=waits)
 
 
 class Assignment(NamedTuple):

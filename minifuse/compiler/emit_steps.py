@@ -6,6 +6,7 @@ The kernels are in order, so all that a kernel loads is in memory when its turn 
 from ..backends.base import Backend
 from ..core.layout import dense_like
 from ..ir.array_functions import Matmul, PadSlice, SliceUpdate
+from ..ir.collectives import CollectiveOp
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node
@@ -88,6 +89,8 @@ def emit_composite(emission: Emission, node: Node, function: CompositeOutput) ->
     """Add the step that computes all outputs of a composite op by one call of the backend."""
     op = function.op
     inputs = [emission.locate(x) for x in node.inputs]
+    if isinstance(op, CollectiveOp):  # engines send contiguous memory
+        inputs = [emission.row_major_view(x, view) for x, view in zip(node.inputs, inputs, strict=True)]
     outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
     reserved = [emission.reserve(x, lambda buffer: buffer) for x in outputs]
     buffers = list[BufferView]()

@@ -77,6 +77,7 @@ class Decisions(TypedDict, total=False):
     lifetimes: Mapping[int, Lifetime]
     offsets: Mapping[int, int] | None
     arena_nbytes: int
+    waits: Mapping[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,8 @@ class Graph:
     launches are not submitted together."""
     arena_nbytes: int = 0
     """The size of the arena, in bytes."""
+    waits: Mapping[int, int] = field(default_factory=dict)
+    """The collectives, which may run beside later steps: index of the step -> the first step that must wait for it."""
 
     @cached_property
     def results(self) -> tuple[Node, ...]:

@@ -118,7 +118,7 @@ class HostProgram:
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
         if self.compiled.offsets is not None and (join := self.backend.join) is not None:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.steps]
-            sequence = join(bound, counts) if launches == bound else None
+            sequence = join(bound, counts, self.compiled.waits) if launches == bound else None
             names["launches"] = sequence or make_sequence_launcher(entries, counts)
         exec(compile_text(self.text, f"<host program of {self.title}>"), names)
         return cast(Callable[..., Any], names["run"])

@@ -125,6 +125,14 @@ class Emission:
         copy = Step(copy_kernel(base.dtype), base.shape, (), [self.copies[base]], [source])
         self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
 
+    def row_major_view(self, node: Node, view: BufferView) -> BufferView:
+        """Return where a stored node is in row-major order: at `view`, or in a copy."""
+        if view[1].is_contiguous:
+            return view
+        target = self.new_buffer(node, row_major(node.shape))
+        self.add_copy(node, target, node, "a row-major copy, because a collective needs one")
+        return target
+
     def add_copy(self, node: Node, target: BufferView, consumer: Node, reason: str) -> None:
         """Add a step that copies a stored node to a target."""
         copy = Step(copy_kernel(node.dtype), target[1].shape, (), [target], [self.locate(node)])

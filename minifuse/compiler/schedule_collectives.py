@@ -135,6 +135,19 @@ def collectives_first(steps: Sequence[Step]) -> list[int]:
     return order
 
 
+def first_dependents(steps: Sequence[Step]) -> dict[int, int]:
+    """Return the first step after each collective that must wait for it: number of steps - 1, if there is none.
+
+    Later collectives do not count: they run one after the other, and all others beside them.
+    """
+    if not any(map(is_collective, steps)):
+        return {}
+    slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
+    dependents = find_dependents(steps, slots)
+    kernels = {k for k, step in enumerate(steps) if not is_collective(step)}
+    return {k: min(dependents[k] & kernels, default=len(steps) - 1) for k, step in enumerate(steps) if is_collective(step)}
+
+
 def op_of(step: Step) -> CollectiveOp:
     """Return the op of a collective."""
     assert isinstance(step.kernel, CompositeKernel)

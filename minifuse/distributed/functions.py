@@ -245,8 +245,8 @@ def same(x: Array, group: ProcessGroup | None = None) -> bool:
     sums = checksum(np.ascontiguousarray(x.numpy()))
     members = world.group(axes.names)
     low, high = np.empty_like(sums), np.empty_like(sums)
-    world.engine.all_reduce(members, [low], [sums], np.minimum)
-    world.engine.all_reduce(members, [high], [sums], np.maximum)
+    world.engine.host.all_reduce(members, [low], [sums], np.minimum)
+    world.engine.host.all_reduce(members, [high], [sums], np.maximum)
     return bool((low == high).all())
 
 

@@ -65,6 +65,11 @@ class Engine:
     rank: int
     size: int
 
+    @property
+    def host(self) -> "Engine":
+        """The engine for arrays on the host: this one, unless it takes addresses."""
+        return self
+
     def send(self, to: int, data: np.ndarray) -> None:
         """Send an array to a rank. Return before it has arrived: two ranks may send to each other, then receive."""
         raise NotImplementedError

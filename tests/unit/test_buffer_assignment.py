@@ -68,7 +68,7 @@ def test_buffers_overlap_only_if_their_lifetimes_do_not(drawn):
 @pytest.fixture
 def joining(monkeypatch):
     """Let the default backend submit all launches of a call together."""
-    monkeypatch.setattr(Backend, "join", lambda self, launches, counts: None)
+    monkeypatch.setattr(Backend, "join", lambda self, launches, counts, waits: None)
 
 
 def layers(x, *weights):

@@ -3,7 +3,7 @@
 `executables` has the kinds of steps. The launches of an op can also be listed without running them, for pictures and checks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import prod
@@ -92,7 +92,7 @@ class CudaBackend(Backend):
         self.has_reduced_precision = self.device.tensor_cores != ""
         self.allocate = self.pool.allocate
         if not self.device.is_simulated:
-            self.join = self.join_launches
+            self.join, self.device_stream = self.join_launches, self.use_stream
 
     def __repr__(self) -> str:
         return f"{self.name} (simulated)" if self.device.is_simulated else self.name
@@ -136,13 +136,21 @@ class CudaBackend(Backend):
         is_shared = bool(kernel.pointwise_outputs) and not others and schedule.column is None
         return is_shared and n % 4 == 0 and n * load.dtype.itemsize <= self.device.max_shared_bytes
 
-    def join_launches(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
+    def use_stream(self) -> int:
+        """Make the GPU current in this thread, and return the handle of its stream."""
+        assert not self.device.is_simulated
+        self.device.use()
+        return int(self.device.stream.handle)
+
+    def join_launches(
+        self, launches: Sequence[Launcher], counts: Sequence[int], waits: Mapping[int, int]
+    ) -> Launcher | None:
         """Join all launches in one CUDA graph. Return None in the interpreter, or if they do more than run kernels."""
         if self.device.is_simulated:
             return None
         from .device.cuda_graphs import graph_launcher
 
-        return graph_launcher(self.device, launches, counts)
+        return graph_launcher(self.device, launches, counts, waits)
 
     def tuned_launch(self, launch: Launcher) -> Launcher:
         """Return a launch that first searches the best schedule of each of its kernels; in the interpreter, itself."""

@@ -4,8 +4,11 @@ A replay is built for the values of a call: addresses and numbers. A call that r
 If few values changed, such as a learning rate, the nodes that they affect are updated in the graph. If most changed, as in
 a first call, the launches are made one by one, and a replay is built when such values are repeated.
 
-The nodes form a chain, so kernels run in the order of the launches. The caller keeps addresses valid. Memory that launches
-allocate themselves stays allocated as long as the replay exists.
+The nodes of kernels form a chain, so kernels run in the order of the launches. A collective is a child graph, captured from
+the stream in which its library enqueues it. Collectives form a chain of their own, on a branch: each waits for the kernels
+before it and runs beside those after it, up to the first kernel that must wait for it.
+
+The caller keeps addresses valid. Memory that launches allocate themselves stays allocated as long as the replay exists.
 
 References
 ----------
@@ -16,11 +19,11 @@ import ctypes
 import struct
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import copysign
 from threading import Lock
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ....core.dtypes import Number
@@ -53,7 +56,27 @@ class KernelLauncher(Protocol):
         """Return the launches for use in a graph."""
 
 
-def graph_launcher(device: "GpuDevice", launches: Sequence[Launcher], counts: Sequence[int]) -> "GraphLauncher | None":
+@runtime_checkable
+class StreamLauncher(Protocol):
+    """A launcher of work that a library enqueues in a stream, such as a collective. It becomes a child graph."""
+
+    def __call__(self, *values: Any) -> None:
+        """Enqueue the work in the stream of the kernels."""
+
+    def announce(self) -> None:
+        """Prepare a launch on the host, before the graph is launched."""
+
+    def enqueue(self, stream: int, *values: Any) -> None:
+        """Enqueue the work in a stream that is captured."""
+
+
+NO_WAITS: Mapping[int, int] = MappingProxyType({})
+GraphPart = Sequence[ReadyLaunch] | Callable[[int], None]  # the launches of kernels, or a function that enqueues in a stream
+
+
+def graph_launcher(
+    device: "GpuDevice", launches: Sequence[Launcher], counts: Sequence[int], waits: Mapping[int, int] = NO_WAITS
+) -> "GraphLauncher | None":
     """Return a launcher of all launches in turn, or None if a graph cannot contain them or saves nothing.
 
     Parameters
@@ -61,12 +84,14 @@ def graph_launcher(device: "GpuDevice", launches: Sequence[Launcher], counts: Se
     device : GpuDevice
         The GPU.
     launches
-        A `KernelLauncher` can be in a graph, others cannot.
+        A `KernelLauncher` or a `StreamLauncher` can be in a graph, others cannot.
     counts : sequence of int
         The number of values of each launch.
+    waits : mapping of int to int
+        For each `StreamLauncher`, by its index, the first launch that must wait for it.
     """
-    kernel_launchers = [launch for launch in launches if isinstance(launch, KernelLauncher)]
-    return GraphLauncher(device, kernel_launchers, counts) if len(kernel_launchers) == len(launches) >= 2 else None
+    capturable = [launch for launch in launches if isinstance(launch, KernelLauncher | StreamLauncher)]
+    return GraphLauncher(device, capturable, counts, waits) if len(capturable) == len(launches) >= 2 else None
 
 
 class GraphKernelNode:
@@ -97,20 +122,53 @@ class GraphKernelNode:
 class GraphReplay:
     """An executable graph of launches with certain values."""
 
-    def __init__(self, device: "GpuDevice", ready: Sequence[Sequence[ReadyLaunch]]) -> None:
+    def __init__(self, device: "GpuDevice", ready: Sequence[GraphPart], waits: Mapping[int, int] = NO_WAITS) -> None:
         self.bindings, self.stream = device.bindings, device.bindings.CUstream(int(device.stream.handle))
-        self.nodes = [[GraphKernelNode(self.bindings, launch) for launch in part] for part in ready]
-        self.owners = [[launch.owner for launch in part] for part in ready]
+        kernels = [[] if callable(part) else part for part in ready]
+        self.nodes = [[GraphKernelNode(self.bindings, launch) for launch in part] for part in kernels]
+        self.owners = [[launch.owner for launch in part] for part in kernels]
         graph = driver.check(self.bindings.cuGraphCreate(0))
-        previous: list[CUgraphNode | None] = []
-        for node in [node for part in self.nodes for node in part]:
-            node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, previous, len(previous), node.params))
-            previous = [node.handle]
+        previous: list[CUgraphNode | None] = []  # the last kernel, and the collective that the next one waits for
+        branch: list[CUgraphNode | None] = []  # the last collective
+        unfinished: dict[int, CUgraphNode | None] = {}  # collectives that no kernel waits for yet
+        for k, part in enumerate(ready):
+            if callable(part):
+                branch = [self.add_captured(graph, [*previous, *branch], part)]
+                unfinished[k] = branch[0]
+                continue
+            if awaited := [c for c in unfinished if waits.get(c, c) <= k]:
+                previous = [*previous, unfinished[awaited[-1]]]
+                unfinished = {c: node for c, node in unfinished.items() if c > awaited[-1]}
+            for node in self.nodes[k]:
+                node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, previous, len(previous), node.params))
+                previous = [node.handle]
         self.handle = driver.check(self.bindings.cuGraphInstantiate(graph, 0))
         weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # not at exit: the driver ends
 
-    def update(self, k: int, ready: Sequence[ReadyLaunch]) -> bool:
-        """Set new arguments for launch k. Return False, and change nothing, if it now uses other kernels."""
+    def add_captured(
+        self, graph: "CUgraph", dependencies: "list[CUgraphNode | None]", enqueue: Callable[[int], None]
+    ) -> "CUgraphNode | None":
+        """Add what a function enqueues in a stream as a child graph, which waits for some nodes."""
+        cu = self.bindings
+        stream = driver.check(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        try:
+            driver.check(cu.cuStreamBeginCapture(stream, cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+            try:
+                enqueue(int(stream))
+            finally:
+                child = driver.check(cu.cuStreamEndCapture(stream))
+            node: CUgraphNode | None = driver.check(
+                cu.cuGraphAddChildGraphNode(graph, dependencies, len(dependencies), child)
+            )
+            driver.check(cu.cuGraphDestroy(child))  # the node has a copy
+        finally:
+            driver.check(cu.cuStreamDestroy(stream))
+        return node
+
+    def update(self, k: int, ready: GraphPart) -> bool:
+        """Set new arguments for launch k. Return False, and change nothing, if it uses other kernels, or is a collective."""
+        if callable(ready):
+            return False
         nodes = self.nodes[k]
         if [node.run for node in nodes] != [launch.run for launch in ready]:
             return False
@@ -134,8 +192,15 @@ def destroy(bindings: ModuleType, executable: "CUgraphExec", graph: "CUgraph") -
 class GraphLauncher:
     """A launcher of several launches: launch(*values of the first, *values of the second, ...)."""
 
-    def __init__(self, device: "GpuDevice", launches: Sequence[KernelLauncher], counts: Sequence[int]) -> None:
-        self.device, self.launches = device, list(launches)
+    def __init__(
+        self,
+        device: "GpuDevice",
+        launches: Sequence[KernelLauncher | StreamLauncher],
+        counts: Sequence[int],
+        waits: Mapping[int, int],
+    ) -> None:
+        self.device, self.launches, self.waits = device, list(launches), waits
+        self.collectives = [launch for launch in launches if isinstance(launch, StreamLauncher)]
         self.fast_launches = [fastest_entry(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
         self.max_updates = len(self.launches) // 2  # updating more launches costs as much as launching all
@@ -153,6 +218,8 @@ class GraphLauncher:
             self.misses = 0 if replay else self.misses + 1
             if replay is not None:
                 self.replays[key] = replay
+                for collective in self.collectives:
+                    collective.announce()
                 try:
                     replay.launch()
                 except Exception as error:
@@ -171,7 +238,7 @@ class GraphLauncher:
             if len(changed) <= self.max_updates:
                 replay = self.replays.pop(old_key)
                 self.recent_keys.append(old_key)
-                ready = [(k, self.launches[k].ready_launches(*key[self.slices[k]])) for k in changed]
+                ready = [(k, self.ready_part(k, key)) for k in changed]
                 return replay if all(replay.update(k, launches) for k, launches in ready) else self.build_replay(key)
         if is_repeated or any(len(self.changed_launches(recent, key)) <= self.max_updates for recent in self.recent_keys):
             return self.build_replay(key)
@@ -187,5 +254,11 @@ class GraphLauncher:
         """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""
         if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))
-        ready = [launch.ready_launches(*key[span]) for launch, span in zip(self.launches, self.slices, strict=True)]
-        return GraphReplay(self.device, ready)
+        return GraphReplay(self.device, [self.ready_part(k, key) for k in range(len(self.launches))], self.waits)
+
+    def ready_part(self, k: int, key: Values) -> GraphPart:
+        """Return launch k with the values of a call."""
+        launch, values = self.launches[k], key[self.slices[k]]
+        if isinstance(launch, StreamLauncher):
+            return lambda stream: launch.enqueue(stream, *values)
+        return launch.ready_launches(*values)

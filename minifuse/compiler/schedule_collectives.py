@@ -23,7 +23,7 @@ from ..ir.steps import NO_BUFFER, Step
 from .graph import Graph, needs
 from .reorder import find_dependents
 
-BUCKETS_ON_DEVICES = 4  # of the gradients of a step: the last one has nothing to run beside, and each costs a launch
+BUCKETS_ON_DEVICES = 16  # of the gradients of a step: the last one has nothing to run beside, and each costs a launch
 MIN_BUCKET_NBYTES = 1 << 20
 
 

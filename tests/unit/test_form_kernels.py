@@ -233,7 +233,7 @@ def test_joined_launches_have_the_same_results(monkeypatch):
     xs = [mf.tensor(a) for a in (X, W, B)]
     apart = mf.fuse(f)
     expected = apart(*xs)
-    monkeypatch.setattr(ParallelBackend, "join", lambda self, launches, counts: None)
+    monkeypatch.setattr(ParallelBackend, "join", lambda self, launches, counts, waits: None)
     joined = mf.fuse(f)
     assert "launches(" in joined.plan(*xs).text
     assert "launches(" not in apart.plan(*xs).text

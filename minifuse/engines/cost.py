@@ -138,7 +138,7 @@ def play(programs: Sequence[RankProgram[Any]], link: Link | Callable[[int, int],
     >>> xs = [np.full(4, rank) for rank in range(4)]
     >>> timeline = play([ring_all_reduce(rank, 4, x, np.add) for rank, x in enumerate(xs)], Link(1, 0))
     >>> timeline.results[2], timeline.seconds  # six rounds, and each takes a second
-    (array([6, 6, 6, 6]), 6)
+    (array([6, 6, 6, 6]), 6.0)
     """
     return _Player(programs, link if callable(link) else lambda source, target: link).run()
 

@@ -6,7 +6,7 @@ buckets of gradients travel under the backward pass.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from .cost import Event, Timeline
@@ -58,6 +58,10 @@ class DevicesPicture:
         rows = [{**asdict(row), "spans": [span._asdict() for span in row.spans]} for row in self.rows]
         holdings = {name: list(nbytes) for name, nbytes in self.holdings.items()}
         return {**asdict(self), "rows": rows, "bytes_sent": list(self.bytes_sent), "holdings": holdings}
+
+    def of_kind(self, kind: str) -> "DevicesPicture":
+        """Return the picture with the rows of one kind only: `work` or `send`."""
+        return replace(self, rows=tuple(row for row in self.rows if row.kind == kind))
 
     def to_text(self, width: int = 72) -> str:
         """Return a line for each row: time runs to the right over `width` characters.

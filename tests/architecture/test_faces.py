@@ -1,6 +1,7 @@
 """Tests of behavior import a package by its face, so that its inside can change without them.
 
-The other folders test the inside of a package: `unit/` one module a file, `ptx/` and `cuda/` the CUDA backend.
+The other folders test the inside of a package: `unit/` and `engines/` one module a file, `ptx/` and `cuda/` the CUDA
+backend.
 """
 
 import ast

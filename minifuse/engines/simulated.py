@@ -20,7 +20,7 @@ import numpy as np
 from ..core.errors import MismatchError, users_line
 from .algorithms import ALGORITHMS
 from .base import Engine, RankGroup, Request
-from .cost import Event, Link, play
+from .cost import Event, Link, Timeline, play
 from .messages import RankProgram
 from .world import World, use_world
 
@@ -143,6 +143,12 @@ class Simulation:
         if self.error is not None:
             raise self.error
         return returned
+
+    @property
+    def timeline(self) -> Timeline:
+        """The messages of all collectives so far, for pictures."""
+        events = [event for collection in self.trace for event in collection.events]
+        return Timeline([None] * self.size, events, max(self.seconds))
 
     # Turns.
 

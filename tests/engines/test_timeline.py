@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 
+import minifuse as mf
+import minifuse.distributed as dist
 from minifuse.engines.algorithms import ring_all_reduce, ring_reduce_scatter
 from minifuse.engines.buckets import between_devices, data_parallel, on_ranks
 from minifuse.engines.cost import COSTS, Link, play
 from minifuse.engines.messages import Work
 from minifuse.engines.schedules import SCHEDULES, run_stage
+from minifuse.engines.simulated import Simulation
 from minifuse.engines.timeline import format_seconds, make_picture
 
 X = np.zeros(4096, np.float32)
@@ -96,6 +99,20 @@ def test_a_picture_is_plain_data():
     assert data["rows"][0]["spans"][0] == {"start": 0.0, "end": timeline.seconds / 2, "label": "1", "to": 1, "nbytes": 8192}
     assert data["holdings"] == {"gradients": [8, 8]}
     assert picture.to_text().splitlines()[-1] == "gradients: 8, 8 bytes"
+
+
+def test_a_simulation_has_a_picture_of_what_ran():
+    """Rank 2 sends its array to both others, then all add theirs around the ring."""
+    simulation = Simulation(3, algorithm="ring", link=Link(1, 0))
+
+    def program():
+        x = dist.broadcast(mf.ones(6) * dist.rank(), source=2)
+        return dist.all_reduce(x).tolist()
+
+    assert simulation.run(program) == [[6.0] * 6] * 3
+    picture = make_picture(simulation.timeline, "a program")
+    assert picture.seconds == 2 + 4
+    assert lines_of(picture, 12) == ["    2-1-0-2-", "    0-2-1-0-", "0-0-1-0-2-1-"]
 
 
 def test_an_empty_timeline_has_an_empty_picture():

@@ -40,6 +40,8 @@ what was passed, what was expected, and what to write instead.
 import contextlib
 import pathlib
 import sys
+from functools import cache
+from types import FrameType
 
 import numpy as np
 
@@ -48,11 +50,22 @@ PACKAGE = str(pathlib.Path(__file__).parents[1])
 
 def users_line() -> str:
     """Return the line of the user's code that is running, as file:line."""
-    frame = sys._getframe(1)
-    ours = PACKAGE, contextlib.__file__, "<host program"
-    while frame.f_back and frame.f_code.co_filename.startswith(ours):
-        frame = frame.f_back
+    frame = users_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def users_frame() -> FrameType:
+    """Return the frame of the user's code that is running."""
+    frame = sys._getframe(1)
+    while is_ours(frame.f_code.co_filename) and frame.f_back:
+        frame = frame.f_back
+    return frame
+
+
+@cache
+def is_ours(file: str) -> bool:
+    """Return whether code of a file is minifuse's, or between minifuse's frames."""
+    return file.startswith((PACKAGE, contextlib.__file__, "<host program"))
 
 
 class MinifuseError(Exception):

@@ -102,6 +102,15 @@ def set_world(world: World | None) -> None:
     set_settings(lambda settings: settings._replace(rank=key_of(world)))
 
 
+def replace_world(world: World) -> None:
+    """Set the world where the current one was set: for this thread, or for the process."""
+    if _worlds.of_thread is None:
+        set_world(world)
+    else:
+        _worlds.of_thread = world
+        change_settings(lambda settings: settings._replace(rank=key_of(world)))
+
+
 @contextmanager
 def use_world(world: World | None) -> Iterator[None]:
     """Set the world of this thread in a block of code."""

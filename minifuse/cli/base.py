@@ -19,6 +19,7 @@ EXTRAS = {
     "equivalence": "cli",
     "explain": "cli",
     "grad": "cli",
+    "launch": "cli",
     "layout": "cli",
     "race": "cli",
     "trace": "cli,simt",

@@ -146,6 +146,23 @@ def explain(
     raise typer.Exit(run(ExplainRequest(what, shape, dtype, backend, grad), source, json, steps, passes))
 
 
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def launch(
+    script: Annotated[Path, typer.Argument(help="A script that calls minifuse.distributed.init().")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    size: Annotated[int, typer.Option("-n", "--ranks", min=1, help="Start this many ranks.")] = 2,
+    engine: Annotated[
+        str, typer.Option(help="What carries arrays between ranks: shared (memory of one host), mpi, nccl, or simulated.")
+    ] = "shared",
+    mesh: Annotated[str, typer.Option(help="Axes of the mesh, such as data=2,model=2. Default: one axis, data.")] = "",
+    restarts: Annotated[int, typer.Option(min=0, help="Start all ranks again up to this often after a rank fails.")] = 0,
+) -> None:
+    """Run a script as several ranks on this host; stop all, and say why, when one fails or waits in vain."""
+    from .launch import LaunchRequest, run
+
+    raise typer.Exit(run(LaunchRequest(script, arguments or [], size, engine, mesh, restarts)))
+
+
 @app.command()
 def tune(
     what: Annotated[

@@ -5,6 +5,7 @@ from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, r
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
 from .shard_optimizer import ShardedOptimizer, shard_optimizer
 from .simulation import simulate
+from .start import init
 
 __all__ = [
     "Mesh",
@@ -17,6 +18,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "group",
+    "init",
     "mesh",
     "rank",
     "reduce",

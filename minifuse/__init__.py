@@ -48,6 +48,7 @@ from .core.precision import (
     use_float32_matmul_precision,
 )
 from .core.scalar import Scalar
+from .core.shards import Shard
 from .custom_kernels.elementwise import elementwise
 from .custom_kernels.indexed import atomic_add
 from .custom_kernels.reduction import reduction
@@ -71,6 +72,7 @@ from .tensors.creation import (
 )
 from .tensors.random import get_rng_state, manual_seed, rand, randn, set_rng_state
 from .tensors.serialization import load, load_metadata, load_state, save, save_state
+from .tensors.sharded_checkpoint import load_sharded, merge_shards, save_sharded
 from .tensors.tensor import Tensor
 from .tensors.transforms import grad, source
 
@@ -116,6 +118,7 @@ __all__ = [
     "OverlapError",
     "Scalar",
     "ShapeError",
+    "Shard",
     "SimtError",
     "Tensor",
     "ViewError",
@@ -152,10 +155,12 @@ __all__ = [
     "linalg",  # noqa: F405  # `__getattr__` imports it
     "load",
     "load_metadata",
+    "load_sharded",
     "load_state",
     "log_softmax",
     "manual_seed",
     "memory",
+    "merge_shards",
     "nn",
     "no_grad",
     "ones",
@@ -167,6 +172,7 @@ __all__ = [
     "reduction",
     "register_backend",
     "save",
+    "save_sharded",
     "save_state",
     "set_default_backend",
     "set_fast_math",

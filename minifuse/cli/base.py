@@ -21,6 +21,7 @@ EXTRAS = {
     "grad": "cli",
     "launch": "cli",
     "layout": "cli",
+    "merge": "cli",
     "race": "cli",
     "trace": "cli,simt",
     "train": "train",

@@ -261,6 +261,18 @@ def layout(
 
 
 @app.command()
+def merge(
+    folder: Annotated[Path, typer.Argument(help="The folder of a sharded checkpoint, which mf.save_sharded wrote.")],
+    file: Annotated[Path, typer.Argument(help="The safetensors file to write.")],
+    json: Json = False,
+) -> None:
+    """Merge the files of a sharded checkpoint, one for each rank, into one safetensors file, and verify all of them."""
+    from .merge import run
+
+    raise typer.Exit(run(folder, file, json))
+
+
+@app.command()
 def race(
     operation: Annotated[str, typer.Argument(help='"a + b", "exp(x)", "x.sum()", "softmax of rows" or "a @ b".')] = "a + b",
     players: Annotated[

@@ -1,8 +1,16 @@
-"""The even division of a length among ranks."""
+"""Shards: the part of a tensor that one of several ranks holds, and the even division of a length among ranks.
+
+Descriptions only: no tensors, no files, no communication.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 from collections.abc import Sequence
 
 from .errors import ShapeError
+from .indexing import Shape
 
 
 def even_range(length: int, rank: int, size: int) -> tuple[int, int]:
@@ -46,3 +54,98 @@ def check_rank(call: str, rank: int, size: int) -> None:
     if size < 1 or not 0 <= rank < size:
         expected = f"a rank from 0 to {size - 1}" if size > 0 else "at least one rank"
         raise ShapeError(f"{call}: got rank {rank} of {size}, expected {expected}")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part of a tensor that a rank holds.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of the whole tensor.
+    dim : int or None
+        The dim that is divided. None: the flattened tensor is divided, and a part is 1-d.
+    start, size : int
+        The first index along `dim`, and the number of indices. Parts may have different sizes, and 0: a rank that holds
+        nothing of a tensor of any shape has `Shard(shape, None, 0, 0)`.
+    replica, replicas : int
+        How many ranks hold this part, and the number of this one, from 0. They share the work of writing the part.
+
+    Raises
+    ------
+    ShapeError
+        The part is not inside the tensor.
+
+    Examples
+    --------
+    >>> import minifuse as mf
+    >>> shard = mf.Shard((10, 3), dim=0, start=8, size=2)
+    >>> shard == mf.Shard.even((10, 3), rank=3, size=4), shard.local_shape
+    (True, (2, 3))
+    >>> shard.select(mf.arange(30).reshape(10, 3))
+    tensor([[24, 25, 26],
+            [27, 28, 29]])
+    """
+
+    shape: Shape
+    dim: int | None
+    start: int
+    size: int
+    replica: int = 0
+    replicas: int = 1
+
+    def __post_init__(self) -> None:
+        if self.dim is not None and not 0 <= self.dim < max(len(self.shape), 1):
+            raise ShapeError(f"Shard: got dim={self.dim}, expected None or a dim of the shape {self.shape}")
+        is_inside = self.start >= 0 <= self.size and self.start + self.size <= self.length
+        if not is_inside or (not self.shape and self.dim is not None and self.size != 1):  # a 0-d tensor has one element
+            raise ShapeError(
+                f"Shard: got {self.size} indices from {self.start} on along dim {self.dim} of the shape {self.shape}, "
+                f"expected indices from 0 to {self.length}"
+            )
+        check_rank("Shard", self.replica, self.replicas)
+
+    @classmethod
+    def even(cls, shape: Shape, rank: int, size: int, dim: int | None = 0) -> "Shard":
+        """Return the part of a rank if `size` ranks share a tensor evenly. A 0-d tensor is held by all of them."""
+        check_rank("Shard.even", rank, size)
+        if not shape:
+            return cls.whole(shape, rank, size)
+        whole = cls(shape, dim, 0, 0)
+        start, stop = even_range(whole.length, rank, size)
+        return cls(shape, dim, start, stop - start)
+
+    @classmethod
+    def whole(cls, shape: Shape, replica: int = 0, replicas: int = 1) -> "Shard":
+        """Return the part that is the whole tensor."""
+        return cls(shape, 0, 0, shape[0] if shape else 1, replica, replicas)
+
+    @property
+    def length(self) -> int:
+        """The number of indices of the whole tensor along `dim`."""
+        return prod(self.shape) if self.dim is None or not self.shape else self.shape[self.dim]
+
+    @property
+    def local_shape(self) -> Shape:
+        """The shape of the part."""
+        if self.dim is None:
+            return (self.size,)
+        return (*self.shape[: self.dim], self.size, *self.shape[self.dim + 1 :]) if self.shape else ()
+
+    @property
+    def order(self) -> int:
+        """The dim that must be moved to the front so that the part is a range of the flattened tensor."""
+        return self.dim or 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and stop of the part among all elements, flattened with dim `order` first."""
+        row = prod(self.shape) // self.length if self.length else 0
+        return self.start * row, (self.start + self.size) * row
+
+    def select(self, x: Any) -> Any:
+        """Return the part of a whole tensor or array: a view if possible."""
+        if self.dim is None:
+            return x.reshape(-1)[self.start : self.start + self.size]
+        return x[(slice(None),) * self.dim + (slice(self.start, self.start + self.size),)] if self.shape else x

@@ -20,6 +20,7 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.lazy_text import LazyText
 from ..runtime.memory_pool import write_clock
 from ..tensors.creation import DTypeLike
+from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 from .module_methods import ModuleMethods
 
@@ -300,11 +301,10 @@ class Module(ModuleMethods):
         module first its parameters, then its buffers, then those of its children. `prefix` is put in front of the names.
         With `keep_vars`, the tensors are the parameters and buffers themselves. A dict `destination` is filled and returned.
         """
-        state = {prefix + name: x if keep_vars else x.detach() for name, x in self._named_state()}
-        if destination is None:
-            return state
-        destination.update(state)
-        return destination
+        state = {prefix + name: x if keep_vars else set_shard(x.detach(), shard_of(x)) for name, x in self._named_state()}
+        if destination is not None:
+            destination.update(state)
+        return state if destination is None else destination
 
     def _named_state(self) -> Iterator[tuple[str, Tensor]]:
         """Iterate over (name, tensor) of the state."""

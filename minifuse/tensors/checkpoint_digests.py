@@ -25,6 +25,7 @@ def contents_digest(arrays: Mapping[str, NumpyArray]) -> str:
         array = arrays[name]
         digest.update(f"{len(name)} {name} {array.nbytes} ".encode())
         digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+        del array  # `arrays` may read one at a time
     return digest.hexdigest()
 
 

@@ -11,11 +11,11 @@ STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of s
 ONE_TENSOR = json.dumps({"tensor": "value"})  # the tree of a tensor alone
 
 
-def flatten_state(tree: object) -> tuple[dict[str, Tensor], dict[str, str]]:
+def flatten_state(tree: object, call: str = "save_state") -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return the tensors of a tree by name, and metadata from which `unflatten_state` restores the tree.
 
     In the metadata a tensor is {"tensor": name}, a tuple {"tuple": [...]}, and a dict {"dict": [[key, value], ...]}.
-    Lists, numbers and strings are stored as they are.
+    Lists, numbers and strings are stored as they are. `call` is the name of the public function, for errors.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -23,7 +23,7 @@ def flatten_state(tree: object) -> tuple[dict[str, Tensor], dict[str, str]]:
         if isinstance(x, Tensor):
             name = ".".join(keys) or "value"
             if name in tensors:
-                raise DTypeError(f"save_state: two tensors would have the name {name!r}; rename a key that contains a dot")
+                raise DTypeError(f"{call}: two tensors would have the name {name!r}; rename a key that contains a dot")
             tensors[name] = x
             return {"tensor": name}
         if x is None or type(x) in (bool, int, float, str):
@@ -34,7 +34,7 @@ def flatten_state(tree: object) -> tuple[dict[str, Tensor], dict[str, str]]:
         if isinstance(x, dict):
             return {"dict": [[encode(key, (*keys, "key")), encode(y, (*keys, str(key)))] for key, y in x.items()]}
         raise DTypeError(
-            f"save_state: {'.'.join(keys) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
+            f"{call}: {'.'.join(keys) or 'the state'} is {type(x).__name__}, expected a tensor, a number, a str, or "
             "dicts, lists and tuples of them; wrap arrays in mf.tensor"
         )
 

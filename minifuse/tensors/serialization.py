@@ -114,8 +114,7 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
                 f"save: metadata {name!r} is {text!r:.40}, expected str keys and values; encode other values with json.dumps"
             )
     for name, x in tensors.items():
-        if not is_text(name) or name == "__metadata__":
-            raise DTypeError(f"save: got {name!r} as the name of a tensor, expected a str other than __metadata__")
+        check_tensor_name("save", name)
         if not isinstance(x, Tensor):
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
@@ -125,6 +124,12 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
     write_file(
         import_safetensors().numpy.save(arrays, {**metadata, DIGEST_KEY: digest_entry(arrays, specs, metadata)}), path
     )
+
+
+def check_tensor_name(call: str, name: object) -> None:
+    """Raise DTypeError unless the format allows a name for a tensor."""
+    if not is_text(name) or name == "__metadata__":
+        raise DTypeError(f"{call}: got {name!r} as the name of a tensor, expected a str other than __metadata__")
 
 
 def is_text(x: object) -> bool:

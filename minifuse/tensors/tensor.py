@@ -19,6 +19,7 @@ from ..core.dtypes import BY_NAME, BY_NUMPY, DType, Number, NumpyArray, as_dtype
 from ..core.errors import BackendError, DTypeError, IndexingError, ShapeError, ViewError
 from ..core.indexing import Shape, ShapeLike, infer_shape
 from ..core.layout import row_major
+from ..core.shards import Shard
 from ..ir.array_functions import Copy, View
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, store_at
@@ -54,7 +55,8 @@ class Tensor(GradMethods):
         The sum of the gradients that `backward` has computed so far.
     """
 
-    __slots__ = ("__weakref__", "reduced_from")
+    __slots__ = ("__weakref__", "_shard", "reduced_from")
+    _shard: Shard | None  # unset for most tensors; see shards.py
 
     def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
         self.buffer, self.address, self.meta = buffer, address, meta

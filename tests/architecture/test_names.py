@@ -12,7 +12,7 @@ from tests.equivalence.meanings import MEANINGS
 
 CREATION = "tensor zeros ones full rand randn arange zeros_like ones_like empty_like from_numpy from_dlpack"
 RANDOM = "manual_seed get_rng_state set_rng_state"
-FILES = "save load load_metadata save_state load_state"
+FILES = "save load load_metadata save_state load_state save_sharded load_sharded merge_shards"
 # Operators without a function: Python has syntax for them, or, for detach, a method is enough.
 SYNTAX = "eq ne lt gt le ge and_ or_ xor invert lshift rshift add sub mul div floordiv mod pow pos detach"
 ELEMENTWISE = " ".join(MEANINGS.keys() - SYNTAX.split())
@@ -25,7 +25,7 @@ PRECISION = (
     "set_fast_math get_fast_math use_fast_math"
 )
 BACKENDS = "backends register_backend set_default_backend use_backend synchronize"
-CLASSES = "Tensor Scalar"
+CLASSES = "Tensor Scalar Shard"
 DTYPES = "float32 float64 int8 int16 int32 int64 uint8 bool_"
 ERRORS = (
     "MinifuseError ShapeError ViewError DTypeError IndexingError OverlapError GradientError BackendError MissingPartError "

@@ -1,6 +1,6 @@
 """`python -m minifuse` is the command `minifuse`."""
 
-from .cli import main
+from minifuse.cli import main
 
 if __name__ == "__main__":
     main()

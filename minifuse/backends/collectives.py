@@ -13,7 +13,7 @@ from ..core.dtypes import DType
 from ..core.layout import Layout
 from ..core.shards import part_ranges
 from ..engines.base import Engine, RankGroup, Request
-from ..engines.nccl import DeviceArray
+from ..engines.nccl import DeviceVector
 from ..engines.world import require_world
 from ..ir.collectives import (
     AllGather,
@@ -123,7 +123,7 @@ class DeviceCollective:
         """Enqueue the collective in a stream, which may be captured."""
         world, count = require_world(self.op.names[0]), len(self.op.names)
         operands = zip(addresses, self.sizes, self.dtypes, strict=True)
-        arrays = [DeviceArray(address, size, dtype, stream) for address, size, dtype in operands]
+        arrays = [DeviceVector(address, size, dtype, stream) for address, size, dtype in operands]
         run_collective(world.engine, world.group(self.op.axes.names), self.op, arrays[:count], arrays[count:])
 
 

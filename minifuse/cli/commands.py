@@ -335,6 +335,11 @@ def train(
     option: Annotated[list[str] | None, typer.Option("--set", help="Recipes: set an option, as in --set width=64.")] = None,
     out: Annotated[Path | None, typer.Option(help="Recipes: folder of the run. Default: a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Recipes: continue the run in this folder.")] = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="Recipes: share each batch among this many processes.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Recipes: what carries gradients: shared, mpi or nccl.")] = None,
+    restarts: Annotated[
+        int | None, typer.Option(min=0, help="Recipes: how often lost ranks are started again, at the last checkpoint.")
+    ] = None,
     hidden: Annotated[int | None, typer.Option(min=1, help="Data: size of the hidden layer.")] = None,
     activation: Annotated[str | None, typer.Option(help="Data: ReLU or Tanh.")] = None,
     optimizer: Annotated[str | None, typer.Option(help='Data: "SGD with momentum" or Adam.')] = None,
@@ -346,7 +351,8 @@ def train(
     from ..recipes import MODULES
 
     common = {"backend": backend, "epochs": epochs, "rate": rate, "batch": batch, "seed": seed}
-    recipe_options = {"fuse": fuse, "set": option, "out": out, "resume": resume}
+    recipe_options = {"fuse": fuse, "set": option, "out": out, "resume": resume, "ranks": ranks, "engine": engine}
+    recipe_options["restarts"] = restarts
     network_options = {"hidden": hidden, "activation": activation, "optimizer": optimizer, "points": points}
     is_recipe = resume is not None or name in MODULES
     other_options = network_options if is_recipe else recipe_options
@@ -360,7 +366,11 @@ def train(
     if is_recipe:
         from . import recipes
 
-        raise typer.Exit(recipes.run(recipes.RecipeOptions(name, {**common, "fuse": fuse}, option or (), out, resume), json))
+        settings = {**common, "fuse": fuse}
+        choice = recipes.RecipeOptions(
+            name, settings, option or (), out, resume, ranks or 1, engine or "shared", restarts or 0
+        )
+        raise typer.Exit(recipes.run(choice, json))
     from .train import NetworkOptions, run
 
     request = NetworkOptions(

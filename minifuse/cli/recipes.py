@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -14,14 +14,19 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError, TrainingError
+from ..distributed import init, rank, size
+from ..engines.environment import Place
 from ..recipes import MODULES, recipe_named
 from ..runtime.atomic_files import reason
 from ..training import RunFolder, Trainer, fit, resume
 from ..training.loop import StepRecord
 from ..training.run_folder import CONFIG, CURVES
+from .launch import LaunchRequest
+from .launch import run as launch
 from .output import new_console, print_json, report_error
 
 RUNS = Path("runs")
+COMMAND = Path(__file__).parents[1] / "__main__.py"
 LOSS_SMOOTHING = 0.9  # weight of the previous value in the displayed loss
 EXIT_INTERRUPTED = 130  # exit status after Ctrl-C
 
@@ -37,10 +42,29 @@ class RecipeOptions:
     """Options of the recipe, as name=value."""
     out: Path | None
     resume: Path | None
+    ranks: int = 1
+    engine: str = "shared"
+    restarts: int = 0
+
+    def arguments(self, json: bool) -> list[str]:
+        """Return the command line of one rank."""
+        given: dict[str, object] = {"out": self.out, "resume": self.resume, **self.settings}
+        fuse = given.pop("fuse", None)
+        flags = [] if fuse is None else ["--fuse" if fuse else "--no-fuse"]
+        named = [text for name, value in given.items() if value is not None for text in (f"--{name}", str(value))]
+        chosen = [text for option in self.options for text in ("--set", option)]
+        return ["train", *([self.name] if self.name else []), *named, *chosen, *flags, *["--json"] * json]
 
 
 def run(choice: RecipeOptions, json: bool) -> int:
     """Train; return 1 if training failed, 2 if the request is invalid, 130 if it was interrupted."""
+    if choice.ranks > 1 and size() == 1:
+        return launch_ranks(choice, json)
+    init()
+    if (place := Place.read()) and place.restart and choice.out and (choice.out / CONFIG).exists():
+        choice = RecipeOptions(None, {}, (), None, choice.out)
+    if rank():
+        return follow(choice)
     console = new_console(is_quiet=json)
     try:
         trainer, folder = start_run(choice)
@@ -72,6 +96,18 @@ def run(choice: RecipeOptions, json: bool) -> int:
     return 0
 
 
+def launch_ranks(choice: RecipeOptions, json: bool) -> int:
+    """Run this command as several ranks. The folder is created first, so that a restart continues the same run."""
+    try:
+        if choice.resume is None:
+            assert choice.name is not None
+            choice = replace(choice, out=choice.out or create_run_folder(choice.name))
+        request = LaunchRequest(COMMAND, choice.arguments(json), choice.ranks, choice.engine, restarts=choice.restarts)
+        return launch(request)
+    except MinifuseError as error:
+        return report_error("train", error)
+
+
 def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
     """Create a run, or restore the run that shall be resumed."""
     if choice.resume is not None:
@@ -101,6 +137,24 @@ def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
         recipe, recipe.settings.changed({**choice.settings, "options": dict(map(parse_option, choice.options))})
     )
     return trainer, RunFolder.create(choice.out or create_run_folder(recipe.name), recipe.name, trainer.settings.as_dict())
+
+
+def follow(choice: RecipeOptions) -> int:
+    """Train as a rank that writes no files: rank 0 writes those of the run."""
+    if choice.resume is not None:
+        folder = RunFolder(choice.resume)
+        recipe = recipe_named(folder.config()["recipe"])
+        trainer = Trainer(recipe, folder.settings(recipe))
+        if not folder.is_untouched:
+            trainer.restore(folder.load(trainer.settings.backend), str(folder.path))
+    else:
+        assert choice.name is not None
+        recipe = recipe_named(choice.name)
+        options = dict(map(parse_option, choice.options))
+        trainer = Trainer(recipe, recipe.settings.changed({**choice.settings, "options": options}))
+    for _ in trainer.advance():
+        pass
+    return 0
 
 
 def create_run_folder(name: str) -> Path:

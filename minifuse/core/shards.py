@@ -3,11 +3,10 @@
 Descriptions only: no tensors, no files, no communication.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
-
-from collections.abc import Sequence
 
 from .errors import ShapeError
 from .indexing import Shape

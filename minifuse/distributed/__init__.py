@@ -1,6 +1,6 @@
 """Many devices: collectives as functions with gradients, data parallel training, and shards of models."""
 
-from .data_parallel import average_gradients, share
+from .data_parallel import average_gradients, share, weigh_part
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
 from .shard_optimizer import ShardedOptimizer, shard_optimizer
@@ -29,4 +29,5 @@ __all__ = [
     "shift",
     "simulate",
     "size",
+    "weigh_part",
 ]

@@ -19,8 +19,9 @@ from ..ir.array_methods import Array
 from ..ir.collectives import AllReduce
 from ..ir.numpy_api.table import call_once
 from ..nn.module import Module
+from ..tensors.creation import zeros_like
 from ..tensors.tensor import Tensor
-from .functions import axes_of, broadcast
+from .functions import all_reduce, axes_of, broadcast
 from .process_groups import ProcessGroup
 
 Tensors = Module | Mapping[str, Tensor] | Iterable[Tensor]
@@ -73,6 +74,37 @@ def average_gradients(
         means: tuple[Any, ...] = call_once(mean_over_ranks, *[p.grad for p in bucket], parameters=(op,))
         for p, mean in zip(bucket, means, strict=True):
             p.grad = mean
+
+
+def weigh_part(loss: Tensor, rows: int, group: ProcessGroup | None = None) -> Tensor:
+    """Multiply the mean loss of a part of a batch by its share, so that the mean over ranks is the mean over the batch.
+
+    Parameters
+    ----------
+    loss : Tensor, 0-d
+        The mean over the rows of this rank.
+    rows : int
+        The number of rows of this rank, at least 1.
+
+    Raises
+    ------
+    DistributedError
+        This rank has no rows.
+
+    Examples
+    --------
+    Ranks with 1 and 3 rows:
+
+    >>> import minifuse as mf
+    >>> import minifuse.distributed as dist
+    >>> dist.simulate(2, lambda: dist.weigh_part(mf.tensor(1.0), 1 + 2 * dist.rank()).item())
+    [0.5, 1.5]
+    """
+    if (axes := axes_of(group)) is None:
+        return loss
+    if rows < 1:
+        raise DistributedError(f"a rank has no part of a batch, since there are {axes.size} ranks; use larger batches")
+    return loss * (rows * axes.size) / all_reduce(zeros_like(loss) + rows, group=group)
 
 
 def mean_over_ranks(*inputs: Any) -> tuple[Array, ...]:

@@ -21,4 +21,9 @@ def connect(place: Place) -> Engine:
         from .mpi import MPIEngine
 
         return MPIEngine(place)
+    if place.engine == "nccl":
+        from .nccl import NcclEngine
+        from .shared import SharedEngine
+
+        return NcclEngine(SharedEngine(place))
     raise DistributedError(f"engine {place.engine!r}: expected one of {', '.join(ENGINES)}")

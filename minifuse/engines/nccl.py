@@ -19,7 +19,7 @@ from .nccl_library import DTYPES, OPERATORS, UNIQUE_ID_NBYTES, NcclLibrary, load
 
 
 @dataclass(frozen=True)
-class DeviceArray:
+class DeviceVector:
     """A contiguous array in device memory, and the stream in which it is used. Slices are parts of it."""
 
     address: int
@@ -27,7 +27,7 @@ class DeviceArray:
     dtype: np.dtype[Any]
     stream: int
 
-    def __getitem__(self, part: slice) -> "DeviceArray":
+    def __getitem__(self, part: slice) -> "DeviceVector":
         start, stop, _ = part.indices(self.size)
         return replace(self, address=self.address + start * self.dtype.itemsize, size=stop - start)
 
@@ -128,7 +128,7 @@ class NcclEngine(Engine):
         if group.rank != target:
             self.clear(out)
 
-    def clear(self, x: DeviceArray) -> None:
+    def clear(self, x: DeviceVector) -> None:
         """Store zeros."""
         from cuda.bindings import driver
 

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TypedDict
 
 from ..data import Loader
+from ..distributed import all_reduce, average_gradients, weigh_part
 from ..nn import Module
 from ..optim import Optimizer, Schedule, clip_grad_norm_
 from ..tensors.tensor import Tensor
@@ -32,13 +33,17 @@ class StepRecord(TypedDict):
 def train_step(
     compute_loss: LossFunction, model: Module, optimizer: Optimizer, max_norm: float | None, *batch: Tensor
 ) -> Tensor:
-    """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters."""
-    loss = compute_loss(model, *batch)
+    """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters.
+
+    With several ranks, `batch` is this rank's part of a batch. The loss and the gradients are those of the whole batch.
+    """
+    loss = weigh_part(compute_loss(model, *batch), len(batch[0]))
     optimizer.zero_grad()
     loss.backward()
+    average_gradients(p for group in optimizer.param_groups for p in group["params"])
     clip_gradients(optimizer, max_norm)
     optimizer.step()
-    return loss
+    return all_reduce(loss.detach(), "mean")
 
 
 def clip_gradients(optimizer: Optimizer, max_norm: float | None) -> None:

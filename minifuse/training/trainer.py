@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, MinifuseError, ShapeError, TrainingError
+from ..data import Loader
+from ..distributed import rank, size
 from ..jit.fuse import fuse
 from ..nn import Module
 from ..optim import Optimizer
@@ -51,11 +53,13 @@ class Trainer(TrainingLoop):
         with translate_errors(recipe, settings):
             self.data = recipe.data(settings)
             model, loader = recipe.model(settings, self.data).to(backend=settings.backend), self.data.loader
+        loader.shard = rank(), size()
         if not len(loader):
             raise TrainingError(
                 f"{recipe.name}: got batch={settings.batch}, but the {loader.length} examples do not fill one batch; use a "
                 "smaller batch"
             )
+        self.require_parts(loader)
         steps = settings.epochs * len(loader)
         with translate_errors(recipe, settings):
             optimizer, schedule = recipe.optimizer(settings, model, steps)
@@ -64,6 +68,15 @@ class Trainer(TrainingLoop):
         eval_interval = min(len(loader), max(steps // MIN_EVALUATIONS, 1))
         losses_per_fetch = 1 if get_backend(settings.backend).is_host else LOSSES_PER_FETCH
         super().__init__(model, optimizer, loader, step, schedule, steps, eval_interval, losses_per_fetch)
+
+    def require_parts(self, loader: Loader) -> None:
+        """Raise TrainingError if a rank would have no part of a batch."""
+        smallest = loader.length % loader.batch_size or loader.batch_size
+        if min(smallest, loader.batch_size) < size() and not (loader.drop_last and loader.batch_size >= size()):
+            raise TrainingError(
+                f"{self.recipe.name}: a batch of {smallest} examples has not a part for each of {size()} ranks; use fewer "
+                "ranks or another batch size"
+            )
 
     # State.
 

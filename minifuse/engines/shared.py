@@ -1,32 +1,30 @@
 """The shared engine: ranks of one host that exchange arrays through shared memory.
 
 Each rank has an inbox, a region with a queue for each sender. A short message is stored in the queue; of a long one the
-queue has the address of another region. `all_reduce` needs no messages: ranks copy chunks of their arrays, small enough
-for the caches, to a staging area of the group, and each rank sums one slice of each chunk, in the order of ranks. So the
-sums have the bits of a loop over the ranks.
+queue has the address of another region. `all_reduce` needs no messages: each rank sums one slice of the arrays of all, in
+the order of ranks, so the sums have the bits of a loop over the ranks (see `staging`). The host's buffers are allocated in
+memory that all ranks can read (see `arena`).
 """
 
 import atexit
 import time
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import DistributedError
+from .arena import RESERVED_NBYTES, Arena, leave_pool
 from .base import RankGroup
 from .board import ENDED, Board, digest
 from .environment import Place
 from .messages import Array, Combine
 from .process import ProcessEngine
 from .region import Region
+from .staging import LINE_NBYTES, Concatenation, StagingArea
 from .waiting import fence, wait_until
 
-CHUNK_NBYTES = 1 << 18
-SMALL_NBYTES = 1 << 14  # so short arrays are summed whole by all ranks, which saves waits
-LINE_NBYTES = 64  # of a cache: what different ranks write lies on different lines
 QUEUE_SLOTS = 64
 SLOT_NBYTES = 1024
 SLOT_DATA_AT = 64  # after the number of bytes and the address
@@ -49,14 +47,17 @@ class SharedEngine(ProcessEngine):
                 "the shared engine needs `minifuse launch`, which starts its ranks; across hosts, write --engine mpi"
             )
         self.inbox = Inbox(Region.create(QUEUES_AT + self.size * QUEUE_NBYTES))
-        self.board.publish(self.inbox.region.address)
+        self.arena = Arena(Region.create(RESERVED_NBYTES))
+        self.arenas = {self.rank: self.arena}
+        self.arena.serve_pool()
+        self.board.publish(f"{self.inbox.region.address} {self.arena.region.address}")
         self.inboxes = {self.rank: self.inbox}
         self.sent = [0] * self.size
         self.received = [0] * self.size
         self.blocks: dict[int, list[MessageBlock]] = {rank: [] for rank in range(self.size)}
         self.regions: dict[str, Region] = {}
         self.ended_at: dict[int, float] = {}
-        self.areas: dict[tuple[int, ...], Area] = {}
+        self.areas: dict[tuple[int, ...], StagingArea] = {}
         atexit.register(self.close)
 
     def send(self, to: int, data: np.ndarray) -> None:
@@ -94,7 +95,8 @@ class SharedEngine(ProcessEngine):
         area = self.area_of(group)
         for _, same in groupby(zip(outputs, inputs, strict=True), key=lambda pair: pair[1].dtype):
             some_outputs, some_inputs = zip(*same, strict=True)
-            area.all_reduce(Concatenation(some_inputs), Concatenation(some_outputs), combine)
+            with np.errstate(all="ignore"):  # inf and nan are results, as in kernels
+                area.all_reduce(Concatenation(some_inputs), Concatenation(some_outputs), combine)
         self.note_end()
 
     def barrier(self, group: RankGroup) -> None:
@@ -104,6 +106,7 @@ class SharedEngine(ProcessEngine):
 
     def close(self) -> None:
         """Wait until the other ranks have received what this one sent, or end."""
+        leave_pool()
         self.inbox.close()
         for rank, number in enumerate(self.sent):
             if number and rank != self.rank:
@@ -120,21 +123,29 @@ class SharedEngine(ProcessEngine):
         if rank not in self.inboxes:
             board = self.require_board()
             wait_until(lambda: board.address_of(rank) != "", lambda: self.check(rank))
-            self.inboxes[rank] = Inbox(Region.open(board.address_of(rank)))
+            self.inboxes[rank] = Inbox(Region.open(board.address_of(rank).split()[0]))
         return self.inboxes[rank]
 
-    def area_of(self, group: RankGroup) -> "Area":
+    def arena_of(self, rank: int) -> Arena:
+        """Return the memory of another rank's buffers."""
+        if rank not in self.arenas:
+            self.inbox_of(rank)  # waits for both addresses
+            self.arenas[rank] = Arena(Region.open(self.require_board().address_of(rank).split()[1]))
+        return self.arenas[rank]
+
+    def area_of(self, group: RankGroup) -> StagingArea:
         """Return the staging area of a group, which its first rank makes."""
         if group.ranks not in self.areas:
             name, leader = digest(list(group.ranks)) >> 1, group.ranks[0]
             inbox = self.inbox_of(leader)
             if leader == self.rank:
-                region = Region.create(Area.nbytes(group.size))
+                region = Region.create(StagingArea.nbytes(group.size))
                 inbox.add_area(name, region.address)
             else:
                 wait_until(lambda: inbox.find_area(name) != "", lambda: self.check(leader))
                 region = Region.open(inbox.find_area(name))
-            self.areas[group.ranks] = Area(region, group, self)
+            arenas = [self.arena_of(rank) for rank in group.ranks]
+            self.areas[group.ranks] = StagingArea(region, group, arenas, self.check)
         return self.areas[group.ranks]
 
     def find_block(self, to: int, nbytes: int) -> "MessageBlock":
@@ -250,129 +261,3 @@ class Inbox:
 def queue_at(source: int) -> int:
     """Return the byte of an inbox at which the queue of a sender begins."""
     return QUEUES_AT + source * QUEUE_NBYTES
-
-
-class Area:
-    """The staging area of a group: a counter of each rank, two chunks of each rank, and two chunks of sums."""
-
-    def __init__(self, region: Region, group: RankGroup, engine: SharedEngine) -> None:
-        self.group, self.engine = group, engine
-        self.region = region
-        self.words = memoryview(region.memory).cast("q")
-        self.others = [k for k in range(group.size) if k != group.rank]
-        self.count = self.steps = 0
-        first, count = group.size * LINE_NBYTES, 2 * (group.size + 1)
-        chunks = [region.array(np.uint8, CHUNK_NBYTES, first + k * CHUNK_NBYTES) for k in range(count)]
-        self.staged = [chunks[: group.size], chunks[group.size : -2]]
-        self.sums = chunks[-2:]
-
-    @staticmethod
-    def nbytes(size: int) -> int:
-        """Return the size of the area of so many ranks."""
-        return size * LINE_NBYTES + 2 * (size + 1) * CHUNK_NBYTES
-
-    def meet(self) -> None:
-        """Wait until all ranks of the group are here."""
-        self.count = count = self.count + 1
-        words, step = self.words, LINE_NBYTES // 8
-        fence()
-        words[self.group.rank * step] = count
-        for k in self.others:
-            if words[k * step] < count:
-                wait_until(lambda: words[k * step] >= count, lambda: self.check(k, count))  # noqa: B023
-        fence()
-
-    def check(self, k: int, count: int) -> None:
-        """Raise an error if a rank that is waited for has ended."""
-        if self.engine.has_ended(self.group.ranks[k]) and self.words[k * LINE_NBYTES // 8] < count:
-            self.engine.check(self.group.ranks[k])
-
-    def all_reduce(self, x: "Concatenation", out: "Concatenation", combine: Combine) -> None:
-        """Combine arrays over the ranks of the group.
-
-        Chunks pass through the area as on an assembly line: between two waits each rank stages chunk k + 1, sums its slice
-        of chunk k, and copies the sums of chunk k - 1 out. A small array is staged whole, and each rank sums all of it.
-        """
-        dtype, size = x.dtype, x.size
-        if size * dtype.itemsize <= SMALL_NBYTES:
-            self.all_reduce_small(x, out, combine)
-            return
-        chunk = CHUNK_NBYTES // dtype.itemsize
-        ends = [*range(0, size, chunk), size]
-        count, parity = len(ends) - 1, self.steps
-        n, me = self.group.size, self.group.rank
-        staged = [[part.view(dtype) for part in parts] for parts in self.staged]
-        sums = [part.view(dtype) for part in self.sums]
-        for k in range(-1, count + 1):
-            if k + 1 < count:
-                start, end = ends[k + 1], ends[k + 2]
-                low, high = slice_of(end - start, n, me)
-                target = staged[(parity + k + 1) % 2][me]
-                x.copy_to(target, start, start, start + low)
-                x.copy_to(target, start, start + high, end)
-            if 0 <= k < count:
-                start, end = ends[k], ends[k + 1]
-                low, high = slice_of(end - start, n, me)
-                parts, total = staged[(parity + k) % 2], sums[(parity + k) % 2]
-                for piece, at in x.pieces(start + low, start + high):
-                    here = slice(at - start, at - start + piece.size)
-                    terms = [piece if other == me else part[here] for other, part in enumerate(parts)]
-                    combine_in_order(terms, total[here], combine)
-            if k >= 1:
-                out.copy_from(sums[(parity + k - 1) % 2], ends[k - 1], ends[k - 1], ends[k])
-            if k < count:
-                self.meet()
-        self.steps = (parity + count + 1) % 2
-
-    def all_reduce_small(self, x: "Concatenation", out: "Concatenation", combine: Combine) -> None:
-        """Combine short arrays: every rank computes all sums."""
-        parts = [part[: x.size * x.dtype.itemsize].view(x.dtype) for part in self.staged[self.steps]]
-        x.copy_to(parts[self.group.rank], 0, 0, x.size)
-        self.meet()
-        for piece, at in out.pieces(0, x.size):
-            combine_in_order([part[at : at + piece.size] for part in parts], piece, combine)
-        self.steps = 1 - self.steps
-
-
-class Concatenation:
-    """Flat arrays of one dtype, as if they lay one after the other."""
-
-    def __init__(self, arrays: Sequence[Array]) -> None:
-        self.arrays, self.dtype = arrays, arrays[0].dtype
-        self.ends = list(accumulate(array.size for array in arrays))
-        self.size = self.ends[-1]
-
-    def pieces(self, start: int, end: int) -> Iterator[tuple[Array, int]]:
-        """Yield the parts of arrays between two positions, and the position of each."""
-        k = bisect_right(self.ends, start)
-        while start < end:
-            stop = min(end, self.ends[k])
-            first = self.ends[k] - self.arrays[k].size
-            if stop > start:
-                yield self.arrays[k][start - first : stop - first], start
-            start, k = stop, k + 1
-
-    def copy_to(self, target: Array, origin: int, start: int, end: int) -> None:
-        """Copy what is between two positions to an array that begins at the position `origin`."""
-        for piece, at in self.pieces(start, end):
-            target[at - origin : at - origin + piece.size] = piece
-
-    def copy_from(self, source: Array, origin: int, start: int, end: int) -> None:
-        """Copy what is between two positions from an array that begins at the position `origin`."""
-        for piece, at in self.pieces(start, end):
-            piece[...] = source[at - origin : at - origin + piece.size]
-
-
-def combine_in_order(terms: Sequence[Array], out: Array, combine: Combine) -> None:
-    """Store ((term 0 + term 1) + term 2) + ..."""
-    if len(terms) == 1:
-        out[...] = terms[0]
-        return
-    combine(terms[0], terms[1], out)  # type: ignore[call-arg]  # a ufunc
-    for term in terms[2:]:
-        combine(out, term, out)  # type: ignore[call-arg]
-
-
-def slice_of(size: int, parts: int, k: int) -> tuple[int, int]:
-    """Return where part k of an array begins and ends; the parts differ by at most one element."""
-    return size * k // parts, size * (k + 1) // parts

@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from functools import reduce
 from itertools import pairwise
 
@@ -10,7 +11,9 @@ import numpy as np
 from minifuse.engines.base import RankGroup
 from minifuse.engines.connect import connect
 from minifuse.engines.environment import Place
+from minifuse.runtime.memory_pool import allocate
 
+warnings.simplefilter("error")
 engine = connect(Place.read())
 rank, size = engine.rank, engine.size
 world = RankGroup(tuple(range(size)), rank)
@@ -36,12 +39,22 @@ def check_all_reduce(n, dtype=np.float32, group=world, combine=np.add):
     bucket = [x[a:b].copy() for a, b in pairs]
     engine.all_reduce(group, bucket, bucket, combine)  # in place
     same(np.concatenate(bucket), want)
+    shared_x, shared_out = (np.asarray(allocate(max(64, x.nbytes)))[: x.nbytes].view(dtype) for _ in range(2))
+    shared_x[...] = x  # in memory of the host's pool, as tensors are
+    engine.all_reduce(group, [shared_out], [shared_x], combine)
+    same(shared_x, x)
+    same(shared_out, want)
+    engine.all_reduce(group, np.split(shared_x, cuts), np.split(shared_x, cuts), combine)
+    same(shared_x, want)
 
 
 for n in (0, 1, 5, 4096, 4097, 65_536, 65_537, 200_003):
     check_all_reduce(n)
 check_all_reduce(70_001, np.float64, combine=np.maximum)
-check_all_reduce(70_001, np.float16)
+check_all_reduce(70_001, np.float16, combine=np.minimum)
+huge = np.full(3, 3e38, np.float32)
+engine.all_reduce(world, [huge], [huge.copy()], np.add)
+assert np.isinf(huge).all()  # without a warning
 mixed = [np.ones(5000, np.float32), np.ones(5000, np.float64), np.ones(3, np.int32)]
 engine.all_reduce(world, mixed, mixed, np.add)
 assert all((x == size).all() for x in mixed)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-SPIN_SECONDS = 50e-6  # most waits of ranks in step end within it
+SPIN_SECONDS = 20e-6  # most waits of ranks in step end within it, and ranks that share a core wait no longer
 YIELD_SECONDS = 1e-3
 SLEEP_SECONDS = 5e-4  # a check takes some 10 us, so a rank that waits for long uses 2 % of a core
 

@@ -15,7 +15,7 @@ import pytest
 
 from project import measure_app
 from project.benchmarks import __main__ as command
-from project.benchmarks import gpu, kernel_counts, page, peers, report, rows, terminal, timer
+from project.benchmarks import all_reduce, gpu, kernel_counts, page, peers, report, rows, terminal, timer
 from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
 from project.benchmarks.rows import SUITES, rows_of
 from project.benchmarks.run import choose, measure, run, summarize
@@ -410,8 +410,21 @@ def test_saved_results_are_complete_runs(path):
 APP_RESULTS = sorted(command.RESULTS.glob("app-*.json"))
 
 
+ALL_REDUCE_RESULTS = sorted(command.RESULTS.glob("all-reduce-*.json"))
+
+
 def test_results_folder_contains_only_known_kinds_of_files():
-    assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, *APP_RESULTS, kernel_counts.KEPT}
+    known = {*RESULTS, *GPU_RESULTS, *APP_RESULTS, *ALL_REDUCE_RESULTS, kernel_counts.KEPT}
+    assert set(command.RESULTS.iterdir()) == known
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in ALL_REDUCE_RESULTS])
+def test_saved_times_of_all_reduce_have_all_sizes(path):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    times = found["median and least us"]
+    assert {"shared in place", "mpi in place", "MPI_Allreduce in place", "MPI_Allreduce apart"} <= times.keys()
+    assert all(list(map(int, sizes)) == all_reduce.SIZES for sizes in times.values())
+    assert all_reduce.format_table(times).count("\n") == len(all_reduce.SIZES)
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in APP_RESULTS])

@@ -94,7 +94,8 @@ class Launch:
                 if fault := self.find_fault(watcher, codes):
                     return fault
                 if len(codes) == len(self.processes):
-                    return None
+                    text = watcher.look_twice()  # ranks that ended since the last look
+                    return Fault(text, False) if text else None
         except KeyboardInterrupt:
             self.interrupt()
             raise

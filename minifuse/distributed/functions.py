@@ -14,6 +14,7 @@ from ..core.errors import DistributedError, ShapeError
 from ..core.operator_entry import Operator
 from ..core.operators import add, maximum, minimum
 from ..core.shards import even_sizes
+from ..engines.base import Request
 from ..engines.world import current_world
 from ..functions.table import require_array
 from ..ir.array_functions import A
@@ -34,6 +35,8 @@ from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 
 OPERATORS = {"sum": add, "mean": add, "max": maximum, "min": minimum}
+
+BARRIER = Request("barrier", (), ())
 
 
 def all_reduce(x: A, op: str = "sum", group: ProcessGroup | None = None) -> A:
@@ -226,7 +229,9 @@ def shift(x: A, by: int = 1, group: ProcessGroup | None = None) -> A:
 def barrier(group: ProcessGroup | None = None) -> None:
     """Wait until all ranks of a group are here."""
     if (world := current_world()) is not None and (axes := axes_of(group)) is not None:
-        world.engine.barrier(world.group(axes.names))
+        members = world.group(axes.names)
+        world.engine.announce(members, BARRIER)
+        world.engine.barrier(members)
 
 
 def same(x: Array, group: ProcessGroup | None = None) -> bool:

@@ -72,7 +72,6 @@ from .tensors.creation import (
 )
 from .tensors.random import get_rng_state, manual_seed, rand, randn, set_rng_state
 from .tensors.serialization import load, load_metadata, load_state, save, save_state
-from .tensors.sharded_checkpoint import load_sharded, merge_shards, save_sharded
 from .tensors.tensor import Tensor
 from .tensors.transforms import grad, source
 
@@ -81,6 +80,7 @@ __version__ = "0.1.0"
 _LAZY = {  # name -> module, or module:name
     "autograd": "autograd", "fft": "functions.fft", "func": "func", "linalg": "functions.linalg", "simt": "simt",
     "utils": "utils", "vmap": "func:vmap",
+    **{name: f"tensors.sharded_checkpoint:{name}" for name in ("load_sharded", "merge_shards", "save_sharded")},
 }  # fmt: skip
 
 
@@ -155,12 +155,12 @@ __all__ = [
     "linalg",  # noqa: F405  # `__getattr__` imports it
     "load",
     "load_metadata",
-    "load_sharded",
+    "load_sharded",  # noqa: F405  # `__getattr__` imports it
     "load_state",
     "log_softmax",
     "manual_seed",
     "memory",
-    "merge_shards",
+    "merge_shards",  # noqa: F405  # `__getattr__` imports it
     "nn",
     "no_grad",
     "ones",
@@ -172,7 +172,7 @@ __all__ = [
     "reduction",
     "register_backend",
     "save",
-    "save_sharded",
+    "save_sharded",  # noqa: F405  # `__getattr__` imports it
     "save_state",
     "set_default_backend",
     "set_fast_math",

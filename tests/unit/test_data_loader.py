@@ -299,6 +299,8 @@ def test_a_group_is_a_shard_and_ranks_may_get_nothing():
     batches = list(Loader(rows(5, 2), batch_size=4, shuffle=False, shard=Group()))
     assert [x.tolist() for (x,) in batches] == [[[3, 3]], []]
     assert batches[1][0].shape == (0, 2)
+    scaled = Loader(rows(5), rows(5), batch_size=4, shard=(1, 2), transform=lambda rng, x, y: (x, np.array(len(y))))
+    assert next(iter(scaled))[1].item() == 4  # without rows, it belongs to all ranks
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (2, 3), (3, 8), (8, 2)])

@@ -1,6 +1,7 @@
 """tensors.sharded_checkpoint: parts by rank, read by any other number of ranks, whole or not at all."""
 
 import json
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -212,6 +213,7 @@ def test_modules_and_optimizers_keep_the_marks_of_parts(tmp_path):
                     set_shard(x, shard_of(model.weight))
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
         mf.save_sharded(state, tmp_path, rank=rank, size=2)
+    assert mf.load_sharded(tmp_path)["model"]["weight"].shape == (4, 3)
     model, optimizer = make(1)
     found = mf.load_sharded(tmp_path, lambda name, shape: Shard.even(shape, 1, 2) if shape == (4, 3) else None)
     model.load_state_dict(found["model"])
@@ -320,12 +322,16 @@ def test_a_crash_at_any_point_leaves_the_old_or_the_new_state(tmp_path, monkeypa
 
 
 def test_ranks_that_wait_for_each_other_ignore_what_was_left(tmp_path):
-    """In threads, several times, after a save of the same version that only rank 2 has ended."""
+    """In threads, several times, after a save of the same version that only rank 2, the slowest, has ended."""
     size = 4
     mf.save_sharded({"x": mf.zeros(9000), "step": -1}, tmp_path, rank=2, size=size)
-    wait = Barrier(size).wait
+    barrier = Barrier(size, timeout=60)
 
     def run(rank):
+        def wait():
+            barrier.wait()
+            time.sleep(0.02 * (rank == 2))
+
         states = [{"x": mf.full((9000,), step, "float32"), "step": step} for step in range(5)]
         return [mf.save_sharded(state, tmp_path, rank=rank, size=size, barrier=wait) for state in states]
 

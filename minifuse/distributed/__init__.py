@@ -2,14 +2,27 @@
 
 from .data_parallel import average_gradients, share, weigh_part
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
+from .parameter_shards import full_tensor
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
+from .seeds import seed
 from .shard_optimizer import ShardedOptimizer, shard_optimizer
 from .simulation import simulate
 from .start import init
+from .tensor_parallel import (
+    ColumnParallelLinear,
+    HeadParallelAttention,
+    RowParallelLinear,
+    copy_to_shards,
+    parallelize,
+    sum_of_shards,
+)
 
 __all__ = [
+    "ColumnParallelLinear",
+    "HeadParallelAttention",
     "Mesh",
     "ProcessGroup",
+    "RowParallelLinear",
     "ShardedOptimizer",
     "all_gather",
     "all_reduce",
@@ -17,17 +30,22 @@ __all__ = [
     "average_gradients",
     "barrier",
     "broadcast",
+    "copy_to_shards",
+    "full_tensor",
     "group",
     "init",
     "mesh",
+    "parallelize",
     "rank",
     "reduce",
     "reduce_scatter",
     "same",
+    "seed",
     "shard_optimizer",
     "share",
     "shift",
     "simulate",
     "size",
+    "sum_of_shards",
     "weigh_part",
 ]

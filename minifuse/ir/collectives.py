@@ -8,6 +8,8 @@
     ReduceToRank   the sum on one rank, zeros on the others      Broadcast
     AllToAll       part r of each rank                           AllToAll
     RingShift      the array of rank r - by                      RingShift, the other way
+    CopyToShards   its own array, equal on all ranks             SumOfShards / n
+    SumOfShards    the sum over ranks                            CopyToShards * n
 
 The derivative is that of the sum, over all ranks, of what each calls `backward` on: the gradient of an array that all ranks
 use is the sum of what the ranks have for it. Arrays are cut along dim 0; the functions in `minifuse.distributed` move other
@@ -114,6 +116,51 @@ class AllReduce(CollectiveOp):
             raise GradientError(f"all_reduce: {self.operator.name} over ranks has no gradient; write x.detach() before it")
         (summed,) = AllReduce(self.axes)(g)
         return tuple(summed if k == index else None for k in range(self.count))
+
+
+class SumOfShards(AllReduce):
+    """Sum the results of n shards of a layer, where all ranks continue with equal values.
+
+    All ranks get equal gradients g, whose sum over ranks is n * g. So nothing is sent.
+    """
+
+    __slots__ = ()
+
+    def vjp(self, index: int, g: "Array", *inputs: "Array") -> Gradients:
+        """Return n times the gradient."""
+        return (CopyToShards(self.axes)(g)[0] * self.axes.size,)
+
+
+class CopyToShards(CompositeOp):
+    """Return the input, which is equal on all ranks, for a layer of which each rank has a shard.
+
+    Each rank gets the gradient of its shard. Only their sum counts, so all ranks get equal parts of it, and the gradients of
+    all layers before are equal on all ranks.
+    """
+
+    __slots__ = ("axes",)
+    names = ("copy_to_shards",)
+    output_layout_like = (0,)
+
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
+
+    @property
+    def parameters(self) -> tuple[Axes]:
+        """The axes."""
+        return (self.axes,)
+
+    def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
+        """Return the shape and dtype of the input."""
+        return ((inputs[0].shape, inputs[0].dtype),)
+
+    def body(self, *inputs: Any) -> tuple[Any, ...]:
+        """Return the input."""
+        return inputs
+
+    def vjp(self, index: int, g: "Array", *inputs: "Array") -> Gradients:
+        """Return the mean of the gradients."""
+        return (SumOfShards(self.axes)(g)[0] / self.axes.size,)
 
 
 class AllGather(CollectiveOp):

@@ -319,7 +319,7 @@ def is_installed(name: str) -> bool:
 def is_opaque(cls: type) -> bool:
     """Return True if objects of a class are compared by identity: builtins, and those of NumPy and minifuse."""
     name = cls.__module__ or ""
-    is_model_part = name.startswith(("minifuse.nn", "minifuse.optim"))
+    is_model_part = name.startswith(("minifuse.nn", "minifuse.optim", "minifuse.distributed"))
     return is_library_module(name) and not is_model_part and name not in TRANSPARENT_MODULES
 
 

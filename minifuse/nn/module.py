@@ -18,6 +18,7 @@ from ..core.dispatch import no_grad
 from ..core.dtypes import DType
 from ..core.errors import DTypeError, ShapeError
 from ..core.lazy_text import LazyText
+from ..ir.placement import Placement
 from ..runtime.memory_pool import write_clock
 from ..tensors.creation import DTypeLike
 from ..tensors.shards import set_shard, shard_of
@@ -38,6 +39,8 @@ class Parameter(Tensor):
         The initial values. The parameter shares the memory of `data`, but not its gradient history.
     requires_grad : bool
         If True, the parameter is trained. Use False for a tensor that belongs to the module but is not trained.
+    placement : Placement, optional
+        Which part of a larger parameter this rank holds: see `minifuse.distributed`. Default: all of it.
 
     Raises
     ------
@@ -54,20 +57,20 @@ class Parameter(Tensor):
     (True, False)
     """
 
-    __slots__ = ()
+    __slots__ = ("placement",)
 
-    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+    def __init__(self, data: Tensor, requires_grad: bool = True, placement: Placement | None = None) -> None:
         if not isinstance(data, Tensor):
             raise DTypeError(
                 f"Parameter: expected a tensor, got {type(data).__name__}; write nn.Parameter(mf.tensor(...)) with floats"
             )
         x = data.detach()
         super().__init__(x.buffer, x.address, x.meta)
-        self.requires_grad = requires_grad
+        self.requires_grad, self.placement = requires_grad, placement
 
-    def __reduce__(self) -> tuple[type, tuple[Tensor, bool]]:
+    def __reduce__(self) -> tuple[type, tuple[Tensor, bool, Placement | None]]:
         """Copy and pickle with separate memory, also as part of a module. Gradients are not copied."""
-        return Parameter, (self.detach(), self.requires_grad)
+        return Parameter, (self.detach(), self.requires_grad, self.placement)
 
 
 class Buffer(Tensor):
@@ -301,10 +304,9 @@ class Module(ModuleMethods):
         module first its parameters, then its buffers, then those of its children. `prefix` is put in front of the names.
         With `keep_vars`, the tensors are the parameters and buffers themselves. A dict `destination` is filled and returned.
         """
-        state = {prefix + name: x if keep_vars else set_shard(x.detach(), shard_of(x)) for name, x in self._named_state()}
-        if destination is not None:
-            destination.update(state)
-        return state if destination is None else destination
+        found = {} if destination is None else destination
+        found |= {prefix + name: x if keep_vars else set_shard(x.detach(), shard_of(x)) for name, x in self._named_state()}
+        return found
 
     def _named_state(self) -> Iterator[tuple[str, Tensor]]:
         """Iterate over (name, tensor) of the state."""
@@ -358,9 +360,7 @@ class Module(ModuleMethods):
             if x.dtype.kind not in ("biuf" if tensors[name].dtype.is_float else "biu")
         ]
         if errors:
-            advice = (
-                "; write strict=False to ignore names that differ" if strict and (missing_keys or unexpected_keys) else ""
-            )
+            advice = "; write strict=False to ignore names that differ" * bool(strict and (missing_keys or unexpected_keys))
             raise ShapeError(f"load_state_dict: {'; '.join(errors)}. Nothing was loaded{advice}")
         with no_grad():
             for name, x in values.items():

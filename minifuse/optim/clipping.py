@@ -11,9 +11,11 @@ from typing import Any
 from ..compiler.plan import call
 from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, FuseError, GradientError
-from ..core.operators import maximum, minimum
+from ..core.operators import add, maximum, minimum
 from ..ir.array_functions import A
 from ..ir.array_methods import Array
+from ..ir.collectives import AllReduce, Axes
+from ..ir.placement import sharded_axes
 from ..tensors.creation import full
 from ..tensors.mutation import store
 from ..tensors.tensor import Tensor
@@ -63,7 +65,8 @@ def clip_grad_norm_(
     Notes
     -----
     Each gradient is multiplied by min(max_norm / (norm + 1e-6), 1), as in `torch.nn.utils.clip_grad_norm_` [1]_. Each
-    gradient's squares are summed in its dtype; then these sums are added pairwise.
+    gradient's squares are summed in its dtype; then these sums are added pairwise. If parameters are sharded, their squares
+    are summed over ranks, too, and all ranks get the same norm.
 
     References
     ----------
@@ -79,8 +82,9 @@ def clip_grad_norm_(
     (tensor(5.), tensor([0.6, 0.8]))
     """
     check_limit("clip_grad_norm_: max_norm", max_norm)
-    grads = [p.grad for p in params_with_grad("clip_grad_norm_", parameters)]
-    total, factor = norm_and_factor("clip_grad_norm_", grads, max_norm, norm_type, error_if_nonfinite)
+    params = params_with_grad("clip_grad_norm_", parameters)
+    grads, axes = [p.grad for p in params], tuple(map(sharded_axes, params))
+    total, factor = norm_and_factor("clip_grad_norm_", grads, max_norm, norm_type, error_if_nonfinite, axes)
     if grads:
         with no_grad():
             store(scale_function(len(grads)), grads, factor)
@@ -126,9 +130,17 @@ def clip_grads_with_norm_(
 
 
 def norm_and_factor(
-    caller: str, grads: Sequence[Any], max_norm: float, norm_type: float, error_if_nonfinite: bool
+    caller: str,
+    grads: Sequence[Any],
+    max_norm: float,
+    norm_type: float,
+    error_if_nonfinite: bool,
+    axes: tuple[Axes | None, ...] = (),
 ) -> tuple[Tensor, Tensor]:
-    """Return the total norm of gradients, and the factor that scales it to at most a limit."""
+    """Return the total norm of gradients, and the factor that scales it to at most a limit.
+
+    `axes` are those of the ranks that hold the other shards of each gradient.
+    """
     if not norm_type > 0:
         raise ValueError(f"{caller}: got norm_type={norm_type}, expected a positive number or math.inf")
     if error_if_nonfinite and active_tracer() is not None:
@@ -139,7 +151,7 @@ def norm_and_factor(
     if not grads:
         return full((), 0.0), full((), 1.0)
     with no_grad():
-        norm, factor = call(norm_function(len(grads), float(norm_type)), *grads, float(max_norm))
+        norm, factor = call(norm_function(axes or (None,) * len(grads), float(norm_type)), *grads, float(max_norm))
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise GradientError(
                 f"{caller}: got gradients with norm {norm.item()}, expected a finite one; nothing was changed. Use "
@@ -202,20 +214,35 @@ def check_limit(name: str, x: float) -> None:
 
 
 @cache
-def norm_function(count: int, norm_type: float) -> Callable[..., tuple[Array, Array]]:
-    """Return a function that computes the norm of `count` gradients, and the factor that scales it to at most a limit."""
+def norm_function(axes: tuple[Axes | None, ...], norm_type: float) -> Callable[..., tuple[Array, Array]]:
+    """Return a function that computes the norm of gradients, and the factor that scales it to at most a limit."""
 
     def norm(*inputs: Array) -> tuple[Array, Array]:
         *grads, max_norm = inputs
+        totals = []
+        for held in dict.fromkeys(axes):  # a sum of the gradients that are sharded over the same axes
+            total = power_sum([g for g, own in zip(grads, axes, strict=True) if own == held], norm_type)
+            if held is not None:
+                (total,) = AllReduce(held, maximum if norm_type == math.inf else add)(total)
+            totals.append(total)
         if norm_type == math.inf:
-            total = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
-        elif norm_type == 2:
-            total = pairwise_sum([(g * g).sum() for g in grads]).sqrt()
+            result = maximum_of(totals)
         else:
-            total = pairwise_sum([(g.abs() ** norm_type).sum() for g in grads]) ** (1 / norm_type)
-        return total, factor_of(total, max_norm)
+            result = pairwise_sum(totals)
+            result = result.sqrt() if norm_type == 2 else result ** (1 / norm_type)
+        return result, factor_of(result, max_norm)
 
     return norm
+
+
+def power_sum(grads: Sequence[Array], norm_type: float) -> Array:
+    """Return the sum of powers of all elements; for the norm of type inf, the largest absolute value."""
+    if norm_type == math.inf:
+        parts = [g.abs().max() for g in grads if g.size] or [grads[0].sum()]
+    else:
+        parts = [(g * g).sum() if norm_type == 2 else (g.abs() ** norm_type).sum() for g in grads]
+    total: Array = (maximum_of if norm_type == math.inf else pairwise_sum)(parts)
+    return total
 
 
 def factor_of(total: Array, max_norm: Array) -> Array:

@@ -1,6 +1,7 @@
 """Many devices: collectives as functions with gradients, data parallel training, and shards of models."""
 
 from .data_parallel import average_gradients, share, weigh_part
+from .fully_shard import fully_shard
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
 from .parameter_shards import full_tensor
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
@@ -32,6 +33,7 @@ __all__ = [
     "broadcast",
     "copy_to_shards",
     "full_tensor",
+    "fully_shard",
     "group",
     "init",
     "mesh",

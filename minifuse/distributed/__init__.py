@@ -6,6 +6,7 @@ from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, r
 from .parameter_shards import full_tensor
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
 from .seeds import seed
+from .sequence_parallel import RingAttention, ring_attention
 from .shard_optimizer import ShardedOptimizer, shard_optimizer
 from .simulation import simulate
 from .start import init
@@ -23,6 +24,7 @@ __all__ = [
     "HeadParallelAttention",
     "Mesh",
     "ProcessGroup",
+    "RingAttention",
     "RowParallelLinear",
     "ShardedOptimizer",
     "all_gather",
@@ -41,6 +43,7 @@ __all__ = [
     "rank",
     "reduce",
     "reduce_scatter",
+    "ring_attention",
     "same",
     "seed",
     "shard_optimizer",

@@ -31,6 +31,7 @@ from ..nn.multihead_attention import MultiheadAttention
 from .functions import all_gather, axes_of
 from .parameter_shards import shard
 from .process_groups import ProcessGroup
+from .sequence_parallel import RingAttention
 
 
 def copy_to_shards(x: Array, group: ProcessGroup | None = None) -> Array:
@@ -245,6 +246,7 @@ STYLES: dict[str, tuple[type[Module], Callable[[Any, ProcessGroup | None], Modul
     "column, gathered": (Linear, gathered_column),
     "row": (Linear, row),
     "heads": (MultiheadAttention, HeadParallelAttention),
+    "ring": (MultiheadAttention, RingAttention),
 }
 
 
@@ -257,7 +259,8 @@ def parallelize(model: Module, styles: Mapping[str, str], group: ProcessGroup | 
         With the same values on all ranks of the group: see `share`.
     styles : mapping of str to str
         For a name of layers, in which * is any text: "column" or "row" for a `Linear`, "column, gathered" if all ranks need
-        the output, or "heads" for a `MultiheadAttention`. A column parallel layer is followed by a row parallel one.
+        the output; "heads", or "ring" for parts of sequences, for a `MultiheadAttention`. A row parallel layer follows a
+        column parallel one.
     group : ProcessGroup, optional
         The ranks that share each layer. Default: all. With one rank, nothing is changed.
 

@@ -4,6 +4,7 @@ from .data_parallel import average_gradients, share, weigh_part
 from .fully_shard import fully_shard
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
 from .parameter_shards import full_tensor
+from .pipeline import Pipeline
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
 from .seeds import seed
 from .sequence_parallel import RingAttention, ring_attention
@@ -23,6 +24,7 @@ __all__ = [
     "ColumnParallelLinear",
     "HeadParallelAttention",
     "Mesh",
+    "Pipeline",
     "ProcessGroup",
     "RingAttention",
     "RowParallelLinear",

@@ -81,6 +81,9 @@ class Engine:
     def announce(self, group: RankGroup, request: Request) -> None:
         """Note what this rank asks for, so that others can compare. The default does nothing."""
 
+    def work(self, seconds: float, name: str) -> None:
+        """Note that this rank has computed, for traces. The default does nothing."""
+
     def exchange(self, program: RankProgram[Any], group: RankGroup, dtype: np.dtype[Any]) -> Any:
         """Run a program of this rank to its end, by `send` and `recv`. Its ranks are positions in the group."""
         answer: Any = None
@@ -94,6 +97,8 @@ class Engine:
                 self.send(group.ranks[wish.to], wish.data)
             elif isinstance(wish, Recv):
                 answer = self.recv(group.ranks[wish.source], dtype)
+            else:
+                self.work(wish.seconds, wish.name)
 
     def run(self, op: str, group: RankGroup, *inputs: Any, dtype: np.dtype[Any]) -> Any:
         """Run a collective by the generator of `algorithm`, or by the direct one where it has none."""

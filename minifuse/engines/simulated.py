@@ -50,7 +50,7 @@ states_of_ranks = [
 
 
 class Collection(NamedTuple):
-    """A collective that has ended, for traces: who took part, what they asked for, and when."""
+    """A collective that has ended, a message or work, for traces: who took part, what they asked for, and when."""
 
     op: str
     ranks: tuple[int, ...]
@@ -85,7 +85,7 @@ class Simulation:
     Attributes
     ----------
     trace : list of Collection
-        The collectives, in the order in which they ended.
+        The collectives, messages and work, in the order in which they ended.
     """
 
     def __init__(
@@ -105,9 +105,11 @@ class Simulation:
         self.states = [RUNNING] * size
         self.arrivals: dict[int, Arrival] = {}
         self.results: dict[int, Any] = {}  # rank -> the result of its collective
-        self.mail: dict[tuple[int, int], deque[np.ndarray]] = {}  # (source, target) -> messages that nobody has received
+        # (source, target) -> the messages that nobody has received, with the times when they arrive
+        self.mail: dict[tuple[int, int], deque[tuple[float, np.ndarray]]] = {}
         self.receiving: dict[int, tuple[int, str]] = {}  # rank -> the rank that it waits for, and its line
         self.seconds = [0.0] * size  # the time of each rank
+        self.sent_until = [0.0] * size  # when the last message of each rank arrives
         self.error: BaseException | None = None
         self.own_states: list[list[Any]] = [[state.first(rank) for state in states_of_ranks] for rank in range(size)]
 
@@ -146,7 +148,7 @@ class Simulation:
 
     @property
     def timeline(self) -> Timeline:
-        """The messages of all collectives so far, for pictures."""
+        """All messages and work so far, for pictures."""
         events = [event for collection in self.trace for event in collection.events]
         return Timeline([None] * self.size, events, max(self.seconds))
 
@@ -239,8 +241,14 @@ class Simulation:
             self.seconds[member] = start + timeline.seconds
 
     def send(self, source: int, target: int, data: np.ndarray) -> None:
-        """Put a message into the mailbox of a rank."""
-        self.mail.setdefault((source, target), deque()).append(data.copy())
+        """Put a message into the mailbox of a rank. It arrives after those that the rank has sent before."""
+        link = self.link(source, target) if callable(self.link) else self.link
+        start = max(self.seconds[source], self.sent_until[source])
+        self.sent_until[source] = end = start + link.seconds(data.nbytes)
+        self.mail.setdefault((source, target), deque()).append((end, data.copy()))
+        request = Request("send", (data.shape,), (str(data.dtype),))
+        event = Event(source, start, end, "send", target, nbytes=data.nbytes)
+        self.trace.append(Collection("send", (source, target), request, [event]))
         if self.receiving.get(target, (None,))[0] == source:
             self.states[target] = RUNNING
 
@@ -251,7 +259,16 @@ class Simulation:
             self.pass_turn(target, RECEIVING)
             self.wait_for_turn(target)
             self.receiving.pop(target)
-        return box.popleft()
+        arrival, data = box.popleft()
+        self.seconds[target] = max(self.seconds[target], arrival)
+        return data
+
+    def work(self, rank: int, seconds: float, name: str) -> None:
+        """Let a rank compute for a while, in the times of the trace."""
+        start = self.seconds[rank]
+        self.seconds[rank] = start + seconds
+        event = Event(rank, start, self.seconds[rank], name)
+        self.trace.append(Collection("work", (rank,), Request("work", (), ()), [event]))
 
 
 class StoppedError(BaseException):
@@ -275,6 +292,10 @@ class SimulatedEngine(Engine):
     def recv(self, source: int, dtype: np.dtype[Any]) -> np.ndarray:
         """Take the next array of a rank; let the others run meanwhile."""
         return self.simulation.recv(source, self.rank)
+
+    def work(self, seconds: float, name: str) -> None:
+        """Note in the trace that this rank has computed."""
+        self.simulation.work(self.rank, seconds, name)
 
     def announce(self, group: RankGroup, request: Request) -> None:
         """Keep the request for the next meeting."""

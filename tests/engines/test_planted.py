@@ -3,9 +3,10 @@
 import pytest
 
 from tests.engines.launching import launch
-from tests.engines.test_launch import START, WITHIN_SECONDS
+from tests.engines.test_launch import START
 
-A, B = "a = mf.ones(3, 5); b = mf.ones(4)", "[mf.ones(3, requires_grad=True) for _ in range(3)]"
+WITHIN_SECONDS = 2.0  # from the fault to the end of the launcher
+THREE = "[mf.ones(3, requires_grad=True) for _ in range(3)]"
 
 # name: (what rank 0 does, what rank 1 does, what the message has)
 PLANTED = {
@@ -32,8 +33,8 @@ PLANTED = {
     "rows": ("dist.all_gather(x)", "dist.all_gather(x[:, :4])", ["(5,)", "(4,)"]),
     "gradient": ("x.requires_grad_(); dist.all_reduce(x).sum().backward()", "dist.all_reduce(x)", ["waits in all_reduce"]),
     "parameters": (
-        f"ps = {B}; sum(p.sum() for p in ps).backward(); dist.average_gradients(ps)",
-        f"ps = {B}; sum(p.sum() for p in ps[1:]).backward(); dist.average_gradients(ps)",
+        f"ps = {THREE}; sum(p.sum() for p in ps).backward(); dist.average_gradients(ps)",
+        f"ps = {THREE}; sum(p.sum() for p in ps[1:]).backward(); dist.average_gradients(ps)",
         ["array", "all_reduce(add)"],
     ),
     "loop": (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ Transform = Callable[..., Arrays]
 T = TypeVar("T")
 
 
+@runtime_checkable  # a group may be a tuple, too
 class RankInGroup(Protocol):
     """Ranks that work together: this one, and how many they are."""
 
@@ -125,7 +126,7 @@ class Loader:
         self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
         self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
         self.backend = None if backend is None else get_backend(backend)
-        self.shard = shard if isinstance(shard, tuple) else (shard.rank, shard.size)
+        self.shard = (shard.rank, shard.size) if isinstance(shard, RankInGroup) else shard
         check_rank("Loader", *self.shard)
         self.epoch = 0
 

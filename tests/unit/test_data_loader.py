@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+import minifuse.distributed as dist
 from minifuse.core.errors import CheckpointError, DTypeError, ShapeError
 from minifuse.data import Loader
 from minifuse.data.loader import prefetch_items
@@ -292,11 +293,16 @@ def test_parts_of_all_ranks_are_the_batches_of_one(n, size, ranks, shuffle, drop
             assert max(map(len, own)) - min(map(len, own)) <= 1
 
 
-def test_a_group_is_a_shard_and_ranks_may_get_nothing():
-    class Group:
-        rank, size = 3, 4
+def test_a_group_is_a_shard():
+    def part():
+        return [x.tolist() for (x,) in Loader(rows(5), batch_size=4, shuffle=False, shard=dist.group())]
 
-    batches = list(Loader(rows(5, 2), batch_size=4, shuffle=False, shard=Group()))
+    assert dist.simulate(2, part) == [[[0, 1], [4]], [[2, 3], []]]
+    assert part() == [[0, 1, 2, 3], [4]]
+
+
+def test_parts_of_a_small_batch_may_be_empty():
+    batches = list(Loader(rows(5, 2), batch_size=4, shuffle=False, shard=(3, 4)))
     assert [x.tolist() for (x,) in batches] == [[[3, 3]], []]
     assert batches[1][0].shape == (0, 2)
     scaled = Loader(rows(5), rows(5), batch_size=4, shard=(1, 2), transform=lambda rng, x, y: (x, np.array(len(y))))

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
+import minifuse.distributed as dist
 from minifuse.cli import merge as merge_command
 from minifuse.core.errors import CheckpointError, DTypeError, ShapeError
 from minifuse.core.shards import Shard, even_range
@@ -340,6 +341,21 @@ def test_ranks_that_wait_for_each_other_ignore_what_was_left(tmp_path):
     assert all(map(any, zip(*completed, strict=True)))
     assert leaves(mf.load_sharded(tmp_path)) == leaves({"x": mf.full((9000,), 4, "float32"), "step": 4})
     assert len([*tmp_path.iterdir()]) == size + 1
+
+
+def test_ranks_of_an_engine_save_and_load(tmp_path):
+    """With its barrier, the same version may be saved again."""
+
+    def save_twice():
+        ranks = {"rank": dist.rank(), "size": dist.size(), "barrier": dist.barrier}
+        return [mf.save_sharded({"x": mf.full((9000,), k, "int32")}, tmp_path, **ranks) for k in range(2)]
+
+    def load():
+        found = mf.load_sharded(tmp_path, lambda name, shape: Shard.even(shape, dist.rank(), dist.size()))
+        return len(found["x"]), found["x"].sum().item()
+
+    assert all(map(any, zip(*dist.simulate(3, save_twice), strict=True)))
+    assert dist.simulate(2, load) == [(4500, 4500)] * 2
 
 
 def test_a_save_by_fewer_ranks_removes_the_files_of_more(tmp_path):

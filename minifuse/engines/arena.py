@@ -8,6 +8,7 @@ import mmap
 import os
 import weakref
 from contextlib import suppress
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..runtime.memory_pool import MemoryBuffer, VersionCounter, host_pool
 from .messages import Array
 from .region import Region
 
-RESERVED_NBYTES = 1 << 36
+RESERVED_NBYTES = (1 << 36, 1 << 33, 1 << 30)  # of addresses; the first that the limits of the process allow
 MIN_NBYTES = 1 << 14  # shorter arrays are copied
 PAGE = mmap.PAGESIZE
 
@@ -37,6 +38,14 @@ class Arena:
         self.address = self.bytes.ctypes.data
         self.end = 0
         self.free: dict[int, list[int]] = {}
+
+    @classmethod
+    def reserve(cls) -> Self:
+        """Reserve addresses for the buffers of this process."""
+        for nbytes in RESERVED_NBYTES[:-1]:
+            with suppress(OSError):
+                return cls(Region.create(nbytes))
+        return cls(Region.create(RESERVED_NBYTES[-1]))
 
     def offset_of(self, x: Array) -> int:
         """Return where an array begins; -1 if it lies elsewhere."""

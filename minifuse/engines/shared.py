@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DistributedError
-from .arena import RESERVED_NBYTES, Arena, leave_pool
+from .arena import Arena, leave_pool
 from .base import RankGroup
 from .board import ENDED, Board, digest
 from .environment import Place
@@ -47,7 +47,7 @@ class SharedEngine(ProcessEngine):
                 "the shared engine needs `minifuse launch`, which starts its ranks; across hosts, write --engine mpi"
             )
         self.inbox = Inbox(Region.create(QUEUES_AT + self.size * QUEUE_NBYTES))
-        self.arena = Arena(Region.create(RESERVED_NBYTES))
+        self.arena = Arena.reserve()
         self.arenas = {self.rank: self.arena}
         self.arena.serve_pool()
         self.board.publish(f"{self.inbox.region.address} {self.arena.region.address}")

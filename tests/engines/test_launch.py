@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from minifuse.cli import launch as launcher
+from minifuse.cli.files import RequestError
 from minifuse.core.errors import DistributedError
 from minifuse.engines.environment import Place, parse_mesh
 from tests.engines.launching import command, environment, launch, run, write
@@ -173,3 +175,22 @@ def test_collectives_of_the_engine_have_the_bits_of_a_loop(tmp_path, engine, n):
     done = run(tmp_path, command(ROOT / "tests" / "engines" / "check_engine.py", n=n, engine=engine))
     assert done.code == 0, done.err
     assert done.out.startswith(f"all right {engine}")
+
+
+def test_each_rank_gets_its_gpu_and_its_part_of_the_processors(monkeypatch):
+    monkeypatch.setattr(launcher, "count_processors", lambda: 7)
+    for name in ("CUDA_VISIBLE_DEVICES", *launcher.THREAD_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    found = launcher.variables_of_rank(Place(1, 3, "nccl"))
+    assert (found["CUDA_VISIBLE_DEVICES"], found["MINIFUSE_THREADS"]) == ("1", "2")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    found = launcher.variables_of_rank(Place(1, 2, "nccl"))
+    assert (found["CUDA_VISIBLE_DEVICES"], "MINIFUSE_THREADS" in found) == ("5", False)
+    with pytest.raises(RequestError, match="-n 3 needs as many GPUs"):
+        launcher.variables_of_rank(Place(0, 3, "nccl"))
+
+
+def test_an_unknown_engine_is_refused_before_a_rank_starts(tmp_path):
+    with pytest.raises(RequestError, match="--engine: got smoke, expected one of shared, mpi, nccl, simulated"):
+        launcher.run(launcher.LaunchRequest(write(tmp_path, ""), (), 2, "smoke"))

@@ -3,7 +3,7 @@
 Each rank has an inbox, a region with a queue for each sender. A short message is stored in the queue; of a long one the
 queue has the address of another region. `all_reduce` needs no messages: each rank sums one slice of the arrays of all, in
 the order of ranks, so the sums have the bits of a loop over the ranks (see `staging`). The host's buffers are allocated in
-memory that all ranks can read (see `arena`).
+memory that all ranks can read (see `shared_arena`).
 """
 
 import atexit
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DistributedError
-from .arena import Arena, leave_pool
 from .base import RankGroup
 from .board import ENDED, Board, digest
 from .environment import Place
 from .messages import Array, Combine
 from .process import ProcessEngine
 from .region import Region
+from .shared_arena import SharedArena, leave_pool
 from .staging import LINE_NBYTES, Concatenation, StagingArea
 from .waiting import fence, wait_until
 
@@ -47,7 +47,7 @@ class SharedEngine(ProcessEngine):
                 "the shared engine needs `minifuse launch`, which starts its ranks; across hosts, write --engine mpi"
             )
         self.inbox = Inbox(Region.create(QUEUES_AT + self.size * QUEUE_NBYTES))
-        self.arena = Arena.reserve()
+        self.arena = SharedArena.reserve()
         self.arenas = {self.rank: self.arena}
         self.arena.serve_pool()
         self.board.publish(f"{self.inbox.region.address} {self.arena.region.address}")
@@ -126,11 +126,11 @@ class SharedEngine(ProcessEngine):
             self.inboxes[rank] = Inbox(Region.open(board.address_of(rank).split()[0]))
         return self.inboxes[rank]
 
-    def arena_of(self, rank: int) -> Arena:
+    def arena_of(self, rank: int) -> SharedArena:
         """Return the memory of another rank's buffers."""
         if rank not in self.arenas:
             self.inbox_of(rank)  # waits for both addresses
-            self.arenas[rank] = Arena(Region.open(self.require_board().address_of(rank).split()[1]))
+            self.arenas[rank] = SharedArena(Region.open(self.require_board().address_of(rank).split()[1]))
         return self.arenas[rank]
 
     def area_of(self, group: RankGroup) -> StagingArea:

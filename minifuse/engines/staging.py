@@ -11,10 +11,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from .arena import Arena
 from .base import RankGroup
 from .messages import Array, Combine
 from .region import Region
+from .shared_arena import SharedArena
 from .waiting import fence, wait_until
 
 CHUNK_NBYTES = 1 << 18
@@ -31,13 +31,15 @@ class StagingArea:
     ----------
     region : Region
     group : RankGroup
-    arenas : list of Arena
+    arenas : list of SharedArena
         The arenas of the members.
     check : callable
         Raises an error if a rank, its argument, has ended.
     """
 
-    def __init__(self, region: Region, group: RankGroup, arenas: Sequence[Arena], check: Callable[[int], None]) -> None:
+    def __init__(
+        self, region: Region, group: RankGroup, arenas: Sequence[SharedArena], check: Callable[[int], None]
+    ) -> None:
         self.group, self.arenas, self.check = group, arenas, check
         self.region = region  # whose address other ranks may not have opened yet
         self.words = memoryview(region.memory).cast("q")

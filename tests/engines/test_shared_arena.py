@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minifuse.engines.arena import MIN_NBYTES, PAGE, Arena
 from minifuse.engines.region import Region
+from minifuse.engines.shared_arena import MIN_NBYTES, PAGE, SharedArena
 
 
 def array_of(buffer):
@@ -33,7 +33,7 @@ def test_a_region_that_was_given_up_cannot_be_opened_but_is_mapped():
 
 
 def test_buffers_of_an_arena_are_apart_and_have_their_own_versions():
-    arena = Arena(Region.create(100 * PAGE))
+    arena = SharedArena(Region.create(100 * PAGE))
     first, second = (arena.make_buffer(MIN_NBYTES + 64) for _ in range(2))
     array_of(first)[:] = 1
     array_of(second)[:] = 2
@@ -44,8 +44,8 @@ def test_buffers_of_an_arena_are_apart_and_have_their_own_versions():
     assert [int(arena.bytes[offset]) for offset in offsets] == [1, 2]
 
 
-def test_a_deleted_buffer_gives_its_memory_back_and_its_place_is_used_again():
-    arena = Arena(Region.create(100 * PAGE))
+def test_the_memory_and_the_place_of_a_deleted_buffer_are_free_again():
+    arena = SharedArena(Region.create(100 * PAGE))
     buffer = arena.make_buffer(4 * PAGE)
     array_of(buffer)[:] = 9
     place = arena.offset_of(array_of(buffer))
@@ -60,7 +60,7 @@ def test_a_deleted_buffer_gives_its_memory_back_and_its_place_is_used_again():
 
 @pytest.mark.parametrize("nbytes", [64, MIN_NBYTES - 1, 101 * PAGE])
 def test_short_buffers_and_those_that_do_not_fit_lie_elsewhere(nbytes):
-    arena = Arena(Region.create(100 * PAGE))
+    arena = SharedArena(Region.create(100 * PAGE))
     buffer = arena.make_buffer(nbytes)
     assert buffer.nbytes == nbytes
     assert arena.offset_of(array_of(buffer)) == -1

@@ -21,7 +21,7 @@ MIN_NBYTES = 1 << 14  # shorter arrays are copied
 PAGE = mmap.PAGESIZE
 
 
-class Arena:
+class SharedArena:
     """A region of which buffers are parts.
 
     Attributes

@@ -3,7 +3,7 @@
 from .data_parallel import average_gradients, share, weigh_part
 from .fully_shard import fully_shard
 from .functions import all_gather, all_reduce, all_to_all, barrier, broadcast, reduce, reduce_scatter, same, shift
-from .parameter_shards import full_tensor
+from .parameter_shards import full_tensor, shards_of
 from .pipeline import Pipeline
 from .process_groups import Mesh, ProcessGroup, group, mesh, rank, size
 from .seeds import seed
@@ -49,6 +49,7 @@ __all__ = [
     "same",
     "seed",
     "shard_optimizer",
+    "shards_of",
     "share",
     "shift",
     "simulate",

@@ -4,14 +4,16 @@ A parameter keeps its placement: `average_gradients`, `share` and `optim.clip_gr
 `Shard`; a shard of a shard has none yet, so models that are sharded twice have no sharded checkpoints.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.indexing import Shape
 from ..core.shards import Shard, part_ranges
 from ..ir.array_functions import A
 from ..ir.placement import Placement, placement_of
-from ..nn.module import Parameter
-from ..tensors.shards import set_shard
+from ..nn.module import Module, Parameter
+from ..optim import Optimizer
+from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 from .functions import all_gather, axes_of
 from .process_groups import ProcessGroup, mesh
@@ -62,3 +64,40 @@ def gather_part(x: A, placement: Placement) -> Any:
     """Join the parts of an array that a placement has divided."""
     y = all_gather(x, placement.dim or 0, ProcessGroup(placement.axes.names), placement.sizes)
     return y.reshape(placement.shape)
+
+
+def shards_of(model: Module, optimizer: Optimizer | None = None) -> Callable[[str, Shape], Shard | None]:
+    """Return the parts that this rank holds, as `like` of `mf.load_sharded`.
+
+    It is a function of the names in {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, and of shapes.
+
+    Examples
+    --------
+    Save on two ranks, and load on one and on three:
+
+    >>> import tempfile
+    >>> import minifuse as mf
+    >>> import minifuse.distributed as dist
+    >>> folder = tempfile.mkdtemp()
+    >>> def save():
+    ...     model = dist.fully_shard(mf.nn.Linear(3, 2))
+    ...     return mf.save_sharded({"model": model.state_dict()}, folder, rank=dist.rank(), size=dist.size())
+    >>> def load():
+    ...     model = dist.fully_shard(mf.nn.Linear(3, 2))
+    ...     state = mf.load_sharded(folder, dist.shards_of(model))
+    ...     model.load_state_dict(state["model"])
+    ...     return state["model"]["weight"].shape
+    >>> dist.simulate(2, save), dist.simulate(1, load), dist.simulate(3, load)
+    ([False, True], [(2, 3)], [(2,), (2,), (2,)])
+    """
+    holders: dict[str, Tensor] = {f"model.{name}": x for name, x in model.state_dict(keep_vars=True).items()}
+    groups = optimizer.param_groups if optimizer else []
+    for k, p in enumerate(p for group in groups for p in group["params"]):
+        holders[f"optimizer.state.{k}"] = p
+
+    def like(name: str, shape: Shape) -> Shard | None:
+        holder = holders[name] if name in holders else holders.get(name.rpartition(".")[0])
+        shard = None if holder is None else shard_of(holder)
+        return shard if shard is None or shard.shape == shape else None
+
+    return like

@@ -21,6 +21,7 @@ from ..core.pytree import DynamicDict
 from ..ir.array_methods import Array
 from ..tensors.creation import tensor, zeros_like
 from ..tensors.mutation import store
+from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 
 # Settings of PyTorch's state dicts: those ignored here, since they only choose an implementation, and those for which
@@ -281,6 +282,10 @@ class Optimizer:
         params = [p for group in self.param_groups for p in group["params"]]
         number_of = {p: k for k, p in enumerate(params)}
         groups = [{**group, "params": [number_of[p] for p in group["params"]]} for group in self.param_groups]
+        for p, values in self.state.items():
+            for x in values.values():
+                if isinstance(x, Tensor) and x.shape == p.shape:
+                    set_shard(x, shard_of(p))  # for sharded checkpoints: the part that this rank holds
         return {"state": {number_of[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

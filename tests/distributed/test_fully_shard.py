@@ -10,7 +10,7 @@ import minifuse as mf
 import minifuse.distributed as dist
 from minifuse import nn, optim
 
-from .models import assert_equals_one_rank, gpt, loss_of, mlp, train, train_alone
+from .models import X, Y, assert_equals_one_rank, gpt, loss_of, mlp, train, train_alone
 from .test_tensor_parallel import sharded as tensor_parallel
 
 fully_shard = sys.modules["minifuse.distributed.fully_shard"]  # the name in the package is that of the function
@@ -97,3 +97,41 @@ def test_one_rank_changes_nothing():
     layer = nn.Linear(3, 2)
     assert dist.fully_shard(layer) is layer
     assert type(layer) is nn.Linear
+
+
+def test_another_number_of_ranks_continues_a_run(tmp_path):
+    """Train 3 steps on 2 ranks, save, load on 4 ranks, and train 3 more: the losses of 6 steps."""
+
+    def start():
+        dist.seed(0)
+        model = dist.fully_shard(mlp())
+        return model, optim.AdamW(model.parameters(), lr=0.01)
+
+    def run(model, optimizer, steps):
+        x, y = (mf.tensor(np.split(a, dist.size())[dist.rank()]) for a in (X, Y))
+        losses = []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = loss_of(model, x, y)
+            loss.backward()
+            dist.average_gradients(model)
+            optimizer.step()
+            losses.append(float(dist.all_reduce(loss.detach(), "mean")))
+        return losses
+
+    def first():
+        model, optimizer = start()
+        losses = run(model, optimizer, 3)
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        mf.save_sharded(state, tmp_path, rank=dist.rank(), size=dist.size())
+        return losses
+
+    def second():
+        model, optimizer = start()
+        state = mf.load_sharded(tmp_path, dist.shards_of(model, optimizer))
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        return run(model, optimizer, 3)
+
+    losses = dist.simulate(2, first)[0] + dist.simulate(4, second)[0]
+    np.testing.assert_allclose(losses, run(*start(), 6), rtol=1e-6)

@@ -114,7 +114,7 @@ class Launch:
             process = subprocess.Popen(
                 command,
                 env=variables_of_rank(self.place._replace(rank=rank)),
-                stdin=None if rank == 0 and not sys.stdin.isatty() else subprocess.DEVNULL,
+                stdin=None if rank == 0 and sys.stdin and not sys.stdin.isatty() else subprocess.DEVNULL,
                 stdout=None if is_plain else subprocess.PIPE,
                 stderr=None if is_plain else subprocess.PIPE,
                 process_group=0,

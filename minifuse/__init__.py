@@ -48,7 +48,6 @@ from .core.precision import (
     use_float32_matmul_precision,
 )
 from .core.scalar import Scalar
-from .core.shards import Shard
 from .custom_kernels.elementwise import elementwise
 from .custom_kernels.indexed import atomic_add
 from .custom_kernels.reduction import reduction
@@ -80,6 +79,7 @@ __version__ = "0.1.0"
 _LAZY = {  # name -> module, or module:name
     "autograd": "autograd", "fft": "functions.fft", "func": "func", "linalg": "functions.linalg", "simt": "simt",
     "utils": "utils", "vmap": "func:vmap",
+    "Shard": "core.shards:Shard",
     **{name: f"tensors.sharded_checkpoint:{name}" for name in ("load_sharded", "merge_shards", "save_sharded")},
 }  # fmt: skip
 
@@ -118,7 +118,7 @@ __all__ = [
     "OverlapError",
     "Scalar",
     "ShapeError",
-    "Shard",
+    "Shard",  # noqa: F405  # `__getattr__` imports it
     "SimtError",
     "Tensor",
     "ViewError",

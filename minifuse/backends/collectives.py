@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import DType
+from ..core.even_parts import part_ranges
 from ..core.layout import Layout
-from ..core.shards import part_ranges
 from ..engines.base import Engine, RankGroup, Request
 from ..engines.nccl import DeviceVector
 from ..engines.world import require_world

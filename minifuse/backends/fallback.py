@@ -40,7 +40,6 @@ from ..ir.sort import Sort
 from ..ir.step_kernels import CompositeKernel, MatmulKernel, ScanKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
-from .collectives import CollectiveExecutable
 from .executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, matmul_flops
 from .fallback_scan import FallbackScan
 from .host_arrays import fetch_array, store_array
@@ -391,6 +390,8 @@ def fallback_executable(backend: "Backend", step: Step) -> Executable:
     """Return the executable of a step: calls of the four methods of a backend, or of NumPy. It has no batch."""
     match step.kernel:
         case CompositeKernel(op=CollectiveOp() as op) as kernel:
+            from .collectives import CollectiveExecutable  # programs of one rank need no engines
+
             return CollectiveExecutable(backend, step, kernel, op)
         case CompositeKernel(op=NumpyOp() as op) as kernel:
             return NumpyExecutable(backend, step, kernel, op)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, ShapeError
-from ..core.shards import check_rank, even_range
+from ..core.even_parts import check_rank, even_range
 from ..tensors.tensor import Tensor
 from .split import Indices, common_length, gather
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DistributedError, ShapeError
+from ..core.even_parts import even_sizes
 from ..core.operator_entry import Operator
 from ..core.operators import add, maximum, minimum
-from ..core.shards import even_sizes
 from ..engines.base import Request
 from ..engines.world import current_world
 from ..functions.table import require_array

@@ -7,8 +7,9 @@ A parameter keeps its placement: `average_gradients`, `share` and `optim.clip_gr
 from collections.abc import Callable
 from typing import Any
 
+from ..core.even_parts import part_ranges
 from ..core.indexing import Shape
-from ..core.shards import Shard, part_ranges
+from ..core.shards import Shard
 from ..ir.array_functions import A
 from ..ir.placement import Placement, placement_of
 from ..nn.module import Module, Parameter

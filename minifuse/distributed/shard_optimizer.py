@@ -20,8 +20,8 @@ from typing import Any, cast
 
 from ..core.dispatch import no_grad
 from ..core.errors import DistributedError, GradientError
+from ..core.even_parts import even_range, even_sizes, part_ranges
 from ..core.pytree import DynamicDict
-from ..core.shards import even_range, even_sizes, part_ranges
 from ..functions.joining import cat
 from ..optim import LBFGS, Adafactor, Muon, Optimizer
 from ..optim.clipping import clip_grads_with_norm_, get_total_norm

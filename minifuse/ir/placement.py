@@ -6,8 +6,8 @@ Sums over all elements of a parameter, such as its norm, and the mean of its gra
 from math import prod
 from typing import NamedTuple
 
+from ..core.even_parts import even_sizes
 from ..core.indexing import Shape
-from ..core.shards import even_sizes
 from .collectives import Axes
 
 

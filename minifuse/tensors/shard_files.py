@@ -26,8 +26,9 @@ import numpy as np
 
 from ..core.dtypes import NumpyArray
 from ..core.errors import CheckpointError
+from ..core.even_parts import even_range
 from ..core.indexing import Shape
-from ..core.shards import Shard, even_range
+from ..core.shards import Shard
 from ..runtime.atomic_files import reason, replace_content, replacement
 from .serialization import DTYPE_NAMES
 from .tensor import Tensor

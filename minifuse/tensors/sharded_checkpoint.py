@@ -12,8 +12,9 @@ from typing import Any
 
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, MinifuseError
+from ..core.even_parts import check_rank
 from ..core.indexing import Shape
-from ..core.shards import Shard, check_rank
+from ..core.shards import Shard
 from ..runtime.atomic_files import reason, remedy, replacement
 from .checkpoint_digests import DIGEST_KEY, digest_entry
 from .checkpoint_trees import STATE_KEY, flatten_state, unflatten_state

@@ -1,11 +1,15 @@
 """Which tensors are shards: a tensor without a `Shard` is whole, and the same on all ranks."""
 
+from typing import TYPE_CHECKING
+
 from ..core.errors import ShapeError
-from ..core.shards import Shard
 from .tensor import Tensor
 
+if TYPE_CHECKING:
+    from ..core.shards import Shard
 
-def set_shard(x: Tensor, shard: Shard | None) -> Tensor:
+
+def set_shard(x: Tensor, shard: "Shard | None") -> Tensor:
     """Mark a tensor as the part of a larger one, and return it.
 
     Views and results of operations are not marked; `Module.state_dict` and `Optimizer.state_dict` keep the mark.
@@ -28,7 +32,7 @@ def set_shard(x: Tensor, shard: Shard | None) -> Tensor:
     return x
 
 
-def shard_of(x: Tensor) -> Shard | None:
+def shard_of(x: Tensor) -> "Shard | None":
     """Return the mark of `set_shard`, or None."""
     shard: Shard | None = getattr(x, "_shard", None)
     return shard

@@ -5,7 +5,7 @@ of one buffer, NumPy's and DLPack's protocols, and in-place operations. `backwar
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,15 @@ from ..core.dtypes import BY_NAME, BY_NUMPY, DType, Number, NumpyArray, as_dtype
 from ..core.errors import BackendError, DTypeError, IndexingError, ShapeError, ViewError
 from ..core.indexing import Shape, ShapeLike, infer_shape
 from ..core.layout import row_major
-from ..core.shards import Shard
 from ..ir.array_functions import Copy, View
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, store_at
 from .grad_methods import GradMethods, no_gradient_error, non_leaf_error
 from .mutation import store_in
 from .tape_nodes import ToBackward, ViewBackward
+
+if TYPE_CHECKING:
+    from ..core.shards import Shard
 
 MAX_CACHED_VIEWS = 10_000  # entries of view_cache
 
@@ -56,7 +58,7 @@ class Tensor(GradMethods):
     """
 
     __slots__ = ("__weakref__", "_shard", "reduced_from")
-    _shard: Shard | None  # unset for most tensors; see shards.py
+    _shard: "Shard | None"  # unset for most tensors; see shards.py
 
     def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
         self.buffer, self.address, self.meta = buffer, address, meta

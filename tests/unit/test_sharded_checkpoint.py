@@ -18,7 +18,8 @@ import minifuse as mf
 import minifuse.distributed as dist
 from minifuse.cli import merge as merge_command
 from minifuse.core.errors import CheckpointError, DTypeError, ShapeError
-from minifuse.core.shards import Shard, even_range
+from minifuse.core.even_parts import even_range
+from minifuse.core.shards import Shard
 from minifuse.tensors import shard_files
 from minifuse.tensors.shards import set_shard, shard_of
 

@@ -20,7 +20,7 @@ import numpy as np
 SIZES = [1 << k for k in range(10, 27, 2)]
 RUNS = 5
 BYTES_PER_TURN = 1 << 28  # so that long arrays are summed a few times only
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "devices"
 
 Times = dict[str, dict[str, list[float]]]
 

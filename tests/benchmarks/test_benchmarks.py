@@ -410,11 +410,12 @@ def test_saved_results_are_complete_runs(path):
 APP_RESULTS = sorted(command.RESULTS.glob("app-*.json"))
 
 
-ALL_REDUCE_RESULTS = sorted(command.RESULTS.glob("all-reduce-*.json"))
+DEVICES_RESULTS = command.RESULTS / "devices"
+ALL_REDUCE_RESULTS = sorted(DEVICES_RESULTS.glob("all-reduce-*.json"))
 
 
 def test_results_folder_contains_only_known_kinds_of_files():
-    known = {*RESULTS, *GPU_RESULTS, *APP_RESULTS, *ALL_REDUCE_RESULTS, kernel_counts.KEPT}
+    known = {*RESULTS, *GPU_RESULTS, *APP_RESULTS, DEVICES_RESULTS, kernel_counts.KEPT}
     assert set(command.RESULTS.iterdir()) == known
 
 

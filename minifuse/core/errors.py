@@ -41,9 +41,12 @@ import contextlib
 import pathlib
 import sys
 from functools import cache
-from types import FrameType
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 PACKAGE = str(pathlib.Path(__file__).parents[1])
 
@@ -54,7 +57,7 @@ def users_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def users_frame() -> FrameType:
+def users_frame() -> "FrameType":
     """Return the frame of the user's code that is running."""
     frame = sys._getframe(1)
     while is_ours(frame.f_code.co_filename) and frame.f_back:

@@ -33,10 +33,7 @@ class StepRecord(TypedDict):
 def train_step(
     compute_loss: LossFunction, model: Module, optimizer: Optimizer, max_norm: float | None, *batch: Tensor
 ) -> Tensor:
-    """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters.
-
-    With several ranks, `batch` is this rank's part of a batch. The loss and the gradients are those of the whole batch.
-    """
+    """Compute the loss of a batch (a rank has a part of it) and its gradients, clip them, and update the parameters."""
     loss = weigh_part(compute_loss(model, *batch), len(batch[0]))
     optimizer.zero_grad()
     loss.backward()

@@ -412,7 +412,7 @@ def test_passes_show_what_went_what_came_and_what_was_refused():
         "+ launch(matmul0 -> max0, sum0)",
         "+ launch(matmul0, max0, sum0, keys -> matmul1)",
     )
-    assert "\npasses\n  decompose: " in str(found)
+    assert "\npasses\n  order_collectives: " in str(found)
     assert "\npasses\n" not in str(fused.explain(mf.tensor(X), mf.tensor(Y)))
 
 
@@ -428,8 +428,7 @@ def test_nodes_behind_a_rewrite_keep_their_names():
             x = mf.exp(mf.softmax(x, 1)) + 1
         return x
 
-    rewritten = mf.fuse(f).explain(mf.tensor(X)).passes[0]
-    assert rewritten.name == "decompose"
+    (rewritten,) = [x for x in mf.fuse(f).explain(mf.tensor(X)).passes if x.name == "decompose"]
     for k in range(3):
         assert f"- exp{2 * k + 1} = exp(softmax_vjp{k})" in rewritten.changes
         assert f"+ exp{2 * k + 1} = exp(div{k})" in rewritten.changes
@@ -440,7 +439,7 @@ def test_an_argument_with_the_name_of_a_node_is_told_apart():
     def f(exp0):
         return mf.exp(mf.softmax(exp0, 1))
 
-    rewritten = mf.fuse(f).explain(mf.tensor(X)).passes[0]
+    (rewritten,) = [x for x in mf.fuse(f).explain(mf.tensor(X)).passes if x.name == "decompose"]
     assert rewritten.changes[-1] == "+ exp2 = exp(div0)"
 
 

@@ -190,7 +190,7 @@ class Launch:
 
 
 class Output:
-    """What the ranks print, line by line; lines of other ranks than 0 begin with the number of the rank.
+    """The output of the ranks, line by line; lines of other ranks than 0 begin with the number of the rank.
 
     Attributes
     ----------

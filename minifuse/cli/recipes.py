@@ -131,12 +131,17 @@ def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
         trainer = Trainer(recipe, settings)
         resume(trainer, folder)
         return trainer, folder
+    trainer = new_trainer(choice)
+    name = trainer.recipe.name
+    return trainer, RunFolder.create(choice.out or create_run_folder(name), name, trainer.settings.as_dict())
+
+
+def new_trainer(choice: RecipeOptions) -> Trainer:
+    """Return the trainer of a new run."""
     assert choice.name is not None
     recipe = recipe_named(choice.name)
-    trainer = Trainer(
-        recipe, recipe.settings.changed({**choice.settings, "options": dict(map(parse_option, choice.options))})
-    )
-    return trainer, RunFolder.create(choice.out or create_run_folder(recipe.name), recipe.name, trainer.settings.as_dict())
+    options = dict(map(parse_option, choice.options))
+    return Trainer(recipe, recipe.settings.changed({**choice.settings, "options": options}))
 
 
 def follow(choice: RecipeOptions) -> int:
@@ -148,10 +153,7 @@ def follow(choice: RecipeOptions) -> int:
         if not folder.is_untouched:
             trainer.restore(folder.load(trainer.settings.backend), str(folder.path))
     else:
-        assert choice.name is not None
-        recipe = recipe_named(choice.name)
-        options = dict(map(parse_option, choice.options))
-        trainer = Trainer(recipe, recipe.settings.changed({**choice.settings, "options": options}))
+        trainer = new_trainer(choice)
     for _ in trainer.advance():
         pass
     return 0

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import no_grad
 from ..core.errors import DistributedError, ShapeError
 from ..engines.base import Engine, RankGroup
 from ..engines.messages import Array
@@ -19,10 +18,10 @@ from ..engines.world import current_world
 from ..jit.fuse import fuse
 from ..nn.containers import Sequential
 from ..nn.module import Module
-from ..optim.clipping import clip_grads_with_norm_, get_total_norm
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .functions import all_reduce, broadcast
+from .data_parallel import clip_over_ranks
+from .functions import broadcast
 from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 
@@ -147,7 +146,4 @@ class Pipeline:
     def clip_grad_norm_(self, max_norm: float) -> Tensor:
         """Scale the gradients of all stages, so that their norm is at most `max_norm`, and return the norm."""
         params = [p for p in self.stage.parameters() if p.grad is not None]
-        with no_grad():
-            norm = all_reduce(get_total_norm([p.grad for p in params if p.grad is not None]) ** 2, group=self.group) ** 0.5
-            clip_grads_with_norm_(params, max_norm, norm)
-        return norm
+        return clip_over_ranks(params, max_norm, self.group)

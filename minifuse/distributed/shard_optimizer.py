@@ -24,9 +24,9 @@ from ..core.even_parts import even_range, even_sizes, part_ranges
 from ..core.pytree import DynamicDict
 from ..functions.joining import cat
 from ..optim import LBFGS, Adafactor, Muon, Optimizer
-from ..optim.clipping import clip_grads_with_norm_, get_total_norm
 from ..tensors.tensor import Tensor
-from .functions import all_gather, all_reduce, reduce_scatter
+from .data_parallel import clip_over_ranks
+from .functions import all_gather, reduce_scatter
 from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 
@@ -146,11 +146,7 @@ class ShardedOptimizer:
     def clip_grad_norm_(self, max_norm: float) -> Tensor:
         """Average the gradients, and scale them so that the norm of all, over all ranks, is at most `max_norm`."""
         self.average_gradients()
-        own = [part.own for part in self.parts]
-        with no_grad():
-            norm = all_reduce(get_total_norm([p.grad for p in own if p.grad is not None]) ** 2, group=self.group) ** 0.5
-            clip_grads_with_norm_(own, max_norm, norm)
-        return norm
+        return clip_over_ranks([part.own for part in self.parts], max_norm, self.group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Average the gradients, update the own parts, and gather the parameters."""

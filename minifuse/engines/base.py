@@ -33,7 +33,7 @@ class RankGroup(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a rank asks for: all members of a group must ask for the same, in the same order."""
+    """A collective that a rank asks for: all members of a group must ask for the same, in the same order."""
 
     op: str
     """The collective and its parameters, as text."""

@@ -60,7 +60,7 @@ class Collection(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """What a rank that waits in a collective asks for."""
+    """The arrival of a rank at a collective: what it asks for, and where."""
 
     group: RankGroup
     request: Request

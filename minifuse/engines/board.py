@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple, Self
 
 from .base import Request
@@ -29,7 +30,7 @@ STARTING, RUNNING, FAILED, ENDED = range(4)
 HEAD = struct.Struct("<qqqq")
 POST = struct.Struct("<qq")
 POST_AT = 16  # bytes of the head before the number of posts
-RECORD = struct.Struct("<QqQq")
+RECORD = struct.Struct("<Qqqq")
 TEXT_LENGTH = struct.Struct("<q")
 RECORD_NBYTES = RECORD.size
 KEPT_RECORDS = 128
@@ -42,7 +43,6 @@ ADDRESS_AT = ERROR_AT + ERROR_NBYTES
 ROW_NBYTES = ADDRESS_AT + 256
 LAUNCHER = struct.Struct("<q")  # the process id of the launcher, before the rows
 pack_record, pack_post = RECORD.pack_into, POST.pack_into
-PRIME, MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 
 class Record(NamedTuple):
@@ -89,9 +89,9 @@ class GroupHistory:
 
 
 class KnownRequest(NamedTuple):
-    """A request that was posted before, which is kept since keys contain its id; and where its text is."""
+    """A request that was posted before, and where its text is. `owners` are kept, since the key contains their ids."""
 
-    request: Request
+    owners: tuple[object, ...]
     history: GroupHistory
     fingerprint: int
     text_at: int
@@ -102,9 +102,10 @@ class Board:
 
     Examples
     --------
+    >>> import sys
     >>> board = Board.create(2)
     >>> first = Board.open(board.address, rank=0)
-    >>> first.post(Request("all_reduce", ((3, 5),), ("float32",)), (0, 1), "train.py", 12)
+    >>> first.post(Request("all_reduce", ((3, 5),), ("float32",)), (0, 1), sys._getframe())
     >>> row = board.read(0)
     >>> row.is_inside, board.call(0, row.records[-1]).arrays
     (True, ['float32 (3, 5)'])
@@ -115,7 +116,7 @@ class Board:
         self.address, self.memory = region.address, region.memory
         self.row = row_at(rank)
         self.posts = self.text_end = 0
-        self.known: dict[tuple[int, int, str, tuple[int, ...]], KnownRequest] = {}
+        self.known: dict[tuple[int, int, int, int], KnownRequest] = {}
         self.groups: dict[tuple[int, ...], GroupHistory] = {}
 
     @classmethod
@@ -138,7 +139,7 @@ class Board:
         (pid,) = LAUNCHER.unpack_from(self.memory, 0)
         return int(pid)
 
-    def post(self, request: Request, ranks: tuple[int, ...], file: str, line: int) -> None:
+    def post(self, request: Request, ranks: tuple[int, ...], caller: FrameType) -> None:
         """Post the next collective of this rank; call `done` when it is over.
 
         Parameters
@@ -146,14 +147,14 @@ class Board:
         request : Request
             What all ranks must ask for alike. Pass the same object each time: it is described once.
         ranks : tuple of int
-            The group.
-        file, line : str, int
-            Where it was called, which may differ between ranks.
+            The group; the same object each time.
+        caller : frame
+            The frame that called it, whose line may differ between ranks.
         """
-        key = (id(request), line, file, ranks)
-        _, history, fingerprint, text_at = self.known.get(key) or self._describe(key, request)
+        key = (id(request), id(ranks), id(caller.f_code), caller.f_lasti)
+        _, history, fingerprint, text_at = self.known.get(key) or self._describe(key, request, ranks, caller)
         history.number = number = history.number + 1
-        history.hash = chained = ((history.hash ^ fingerprint) * PRIME) & MASK
+        history.hash = chained = hash((history.hash, fingerprint))
         self.posts = posts = self.posts + 1
         place = self.row + RECORDS_AT + posts % KEPT_RECORDS * RECORD_NBYTES
         pack_record(self.memory, place, history.id, number, chained, text_at)
@@ -202,10 +203,11 @@ class Board:
         """Return the state of a rank."""
         return int(HEAD.unpack_from(self.memory, row_at(rank))[1])
 
-    def _describe(self, key: tuple[int, int, str, tuple[int, ...]], request: Request) -> KnownRequest:
+    def _describe(
+        self, key: tuple[int, int, int, int], request: Request, ranks: tuple[int, ...], caller: FrameType
+    ) -> KnownRequest:
         """Write the text of a collective that was not posted before, and return where it is."""
-        _, line, file, ranks = key
-        label = f"{Path(file).name}:{line}"
+        label = f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno}"
         text = json.dumps([*request, label, ranks]).encode()
         if len(text) > TEXT_NBYTES // 4:
             text = json.dumps([f"{request.op} of {len(request.shapes)} arrays", [], [], label, ranks]).encode()
@@ -216,7 +218,7 @@ class Board:
         self._write(TEXTS_AT + text_at, text)
         self.text_end += len(text) + TEXT_LENGTH.size
         history = self.groups.setdefault(ranks, GroupHistory(ranks))
-        self.known[key] = found = KnownRequest(request, history, digest(request), text_at)
+        self.known[key] = found = KnownRequest((request, ranks, caller.f_code), history, digest(request), text_at)
         return found
 
     def _set_state(self, state: int) -> None:

@@ -30,8 +30,7 @@ class ProcessEngine(Engine):
     def announce(self, group: RankGroup, request: Request) -> None:
         """Post a collective on the board, where the launcher compares it with those of other ranks."""
         if self.board is not None:
-            frame = users_frame()
-            self.board.post(request, group.ranks, frame.f_code.co_filename, frame.f_lineno)
+            self.board.post(request, group.ranks, users_frame())
 
     def exchange(self, program: RankProgram[Any], group: RankGroup, dtype: np.dtype[Any]) -> Any:
         """Run a program of this rank to its end, and post that the collective is over."""

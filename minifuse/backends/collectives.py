@@ -12,8 +12,7 @@ import numpy as np
 from ..core.dtypes import DType
 from ..core.even_parts import part_ranges
 from ..core.layout import Layout
-from ..engines.base import Engine, RankGroup, Request
-from ..engines.nccl import DeviceVector
+from ..engines.base import DeviceVector, Engine, RankGroup, Request
 from ..engines.world import require_world
 from ..ir.collectives import (
     AllGather,

@@ -27,6 +27,9 @@ class Shard:
         nothing of a tensor of any shape has `Shard(shape, None, 0, 0)`.
     replica, replicas : int
         How many ranks hold this part, and the number of this one, from 0. They share the work of writing the part.
+    order : int
+        The dim that is moved to the front before the tensor is flattened, so that a part is a range of the flattened tensor.
+        It is `dim`, and a choice only if that is None.
 
     Raises
     ------
@@ -50,10 +53,13 @@ class Shard:
     size: int
     replica: int = 0
     replicas: int = 1
+    order: int = 0
 
     def __post_init__(self) -> None:
-        if self.dim is not None and not 0 <= self.dim < max(len(self.shape), 1):
-            raise ShapeError(f"Shard: got dim={self.dim}, expected None or a dim of the shape {self.shape}")
+        if self.dim is not None:
+            object.__setattr__(self, "order", self.dim)
+        if not 0 <= self.order < max(len(self.shape), 1):
+            raise ShapeError(f"Shard: got dim={self.order}, expected None or a dim of the shape {self.shape}")
         is_inside = self.start >= 0 <= self.size and self.start + self.size <= self.length
         if not is_inside or (not self.shape and self.dim is not None and self.size != 1):  # a 0-d tensor has one element
             raise ShapeError(
@@ -90,11 +96,6 @@ class Shard:
         return (*self.shape[: self.dim], self.size, *self.shape[self.dim + 1 :]) if self.shape else ()
 
     @property
-    def order(self) -> int:
-        """The dim that must be moved to the front so that the part is a range of the flattened tensor."""
-        return self.dim or 0
-
-    @property
     def span(self) -> tuple[int, int]:
         """Start and stop of the part among all elements, flattened with dim `order` first."""
         row = prod(self.shape) // self.length if self.length else 0
@@ -103,5 +104,24 @@ class Shard:
     def select(self, x: Any) -> Any:
         """Return the part of a whole tensor or array: a view if possible."""
         if self.dim is None:
-            return x.reshape(-1)[self.start : self.start + self.size]
+            return move_to_front(x, self.order).reshape(-1)[self.start : self.start + self.size]
         return x[(slice(None),) * self.dim + (slice(self.start, self.start + self.size),)] if self.shape else x
+
+    def part(self, start: int, size: int, replica: int = 0, replicas: int = 1) -> "Shard":
+        """Return a part of this part: so many elements of it, flattened in its order.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> columns = mf.Shard((2, 4), dim=1, start=2, size=2)
+        >>> columns.part(1, 2).select(mf.arange(8).reshape(2, 4))
+        tensor([6, 3])
+        """
+        return Shard(self.shape, None, self.span[0] + start, size, replica, replicas, self.order)
+
+
+def move_to_front(x: Any, dim: int) -> Any:
+    """Return a view of an array or a tensor with a dim as the first one."""
+    for d in range(dim, 0, -1):
+        x = x.swapaxes(d, d - 1)
+    return x

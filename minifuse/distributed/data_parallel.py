@@ -10,10 +10,9 @@ In a fused step, the compiler moves each bucket of gradients to where they are c
 pass. With one rank, both functions do nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..core.dispatch import no_grad
 from ..core.dtypes import DType
 from ..core.errors import DistributedError
 from ..core.operators import add
@@ -22,7 +21,6 @@ from ..ir.collectives import AllReduce
 from ..ir.numpy_api.table import call_once
 from ..ir.placement import sharded_axes
 from ..nn.module import Module
-from ..optim.clipping import clip_grads_with_norm_, get_total_norm
 from ..tensors.creation import zeros_like
 from ..tensors.tensor import Tensor
 from .functions import all_reduce, axes_of, broadcast
@@ -88,14 +86,6 @@ def average_gradients(
         means: tuple[Any, ...] = call_once(mean_over_ranks, *[p.grad for p in bucket], parameters=(op, count))
         for p, mean in zip(bucket, means, strict=True):
             p.grad = mean
-
-
-def clip_over_ranks(params: Sequence[Tensor], max_norm: float, group: ProcessGroup) -> Tensor:
-    """Clip the gradients of the parameters of all ranks together, of which each rank passes its own; return their norm."""
-    with no_grad():
-        norm = all_reduce(get_total_norm([p.grad for p in params if p.grad is not None]) ** 2, group=group) ** 0.5
-        clip_grads_with_norm_(params, max_norm, norm)
-    return norm
 
 
 def weigh_part(loss: Tensor, rows: int, group: ProcessGroup | None = None) -> Tensor:

@@ -1,42 +1,64 @@
 """Parameters of which each rank holds a part, and the whole that the parts are joined to.
 
 A parameter keeps its placement: `average_gradients`, `share` and `optim.clip_grad_norm_` read it. Checkpoints read its
-`Shard`; a shard of a shard has none yet, so models that are sharded twice have no sharded checkpoints.
+`Shard`. A part may be divided again, along other axes of the mesh: first by layers, then flattened.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
+from ..core.errors import DistributedError
 from ..core.even_parts import part_ranges
 from ..core.indexing import Shape
-from ..core.shards import Shard
+from ..core.shards import Shard, move_to_front
 from ..ir.array_functions import A
 from ..ir.placement import Placement, placement_of
 from ..nn.module import Module, Parameter
-from ..optim import Optimizer
 from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 from .functions import all_gather, axes_of
 from .process_groups import ProcessGroup, mesh
 
 
-def shard(x: Parameter, dim: int | None, group: ProcessGroup | None = None, shape: Shape | None = None) -> Parameter:
+class ShardedState(Protocol):
+    """What has a state for each parameter, of which a rank keeps a part: an optimizer, or one of `shard_optimizer`."""
+
+    @property
+    def shards(self) -> Sequence[Shard | None]:
+        """The part of each parameter; None for a whole one."""
+
+
+def shard(x: Tensor, dim: int | None, group: ProcessGroup | None = None, shape: Shape | None = None) -> Parameter:
     """Return this rank's part of a parameter, as a parameter. It is reshaped first, if a shape is given.
 
     The part is one along a dim; with None, a part of the flattened parameter.
+
+    Raises
+    ------
+    DistributedError
+        The parameter is a part already, of ranks along the same axes, or it shall be divided along a dim again.
     """
-    whole, axes = x.detach().reshape(shape or x.shape), axes_of(group)
+    whole, axes, outer = x.detach().reshape(shape or x.shape), axes_of(group), placement_of(x)
     if axes is None:
-        return Parameter(whole, x.requires_grad, placement_of(x))
-    placement = Placement(axes, whole.shape, dim, placement_of(x))
+        return x if shape is None and isinstance(x, Parameter) else Parameter(whole, x.requires_grad)
+    if outer and (dim is not None or set(axes.names) & set(outer.all_axes.names)):
+        raise DistributedError(
+            f"a parameter is divided along {', '.join(outer.all_axes.names)} already, got a division along "
+            f"{', '.join(axes.names)}; divide layers first, and then by fully_shard or shard_optimizer along another axis"
+        )
+    placement = Placement(axes, whole.shape, dim, outer, outer.dim or 0 if outer else 0)
     start, stop = part_ranges(placement.sizes)[ProcessGroup(axes.names).rank]
-    divided = whole.reshape(-1) if dim is None else whole
+    divided = flatten(whole, placement.order) if dim is None else whole
     part = divided[(slice(None),) * (dim or 0) + (slice(start, stop),)]
     parameter = Parameter(part.clone(), x.requires_grad, placement)
-    if placement.whole is None:
-        others = ProcessGroup(tuple(name for name in mesh().sizes if name not in axes.names))
-        own = Shard(whole.shape, dim, start, stop - start, others.rank, others.size)
-        set_shard(parameter, own)  # for checkpoints
+    others = ProcessGroup(tuple(name for name in mesh().sizes if name not in placement.all_axes.names))
+    first = shard_of(x)
+    own = (
+        first.part(start, stop - start, others.rank, others.size)
+        if first
+        else Shard(whole.shape, dim, start, stop - start, others.rank, others.size)
+    )
+    set_shard(parameter, own)  # for checkpoints
     return parameter
 
 
@@ -64,10 +86,22 @@ def full_tensor(x: Tensor) -> Tensor:
 def gather_part(x: A, placement: Placement) -> Any:
     """Join the parts of an array that a placement has divided."""
     y = all_gather(x, placement.dim or 0, ProcessGroup(placement.axes.names), placement.sizes)
-    return y.reshape(placement.shape)
+    return unflatten(y, placement.shape, placement.order) if placement.dim is None else y
 
 
-def shards_of(model: Module, optimizer: Optimizer | None = None) -> Callable[[str, Shape], Shard | None]:
+def flatten(x: A, order: int) -> A:
+    """Flatten an array, after moving a dim to the front."""
+    flat: A = move_to_front(x, order).reshape(-1)
+    return flat
+
+
+def unflatten(flat: A, shape: Shape, order: int) -> A:
+    """Undo `flatten`."""
+    moved = flat.reshape(shape[order], *shape[:order], *shape[order + 1 :]) if order else flat.reshape(shape)
+    return moved.movedim(0, order) if order else moved
+
+
+def shards_of(model: Module, optimizer: ShardedState | None = None) -> Callable[[str, Shape], Shard | None]:
     """Return the parts that this rank holds, as `like` of `mf.load_sharded`.
 
     It is a function of the names in {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, and of shapes.
@@ -91,14 +125,12 @@ def shards_of(model: Module, optimizer: Optimizer | None = None) -> Callable[[st
     >>> dist.simulate(2, save), dist.simulate(1, load), dist.simulate(3, load)
     ([False, True], [(2, 3)], [(2,), (2,), (2,)])
     """
-    holders: dict[str, Tensor] = {f"model.{name}": x for name, x in model.state_dict(keep_vars=True).items()}
-    groups = optimizer.param_groups if optimizer else []
-    for k, p in enumerate(p for group in groups for p in group["params"]):
-        holders[f"optimizer.state.{k}"] = p
+    marks: dict[str, Shard | None] = {f"model.{name}": shard_of(x) for name, x in model.state_dict(keep_vars=True).items()}
+    if optimizer is not None:
+        marks |= {f"optimizer.state.{k}": shard for k, shard in enumerate(optimizer.shards)}
 
     def like(name: str, shape: Shape) -> Shard | None:
-        holder = holders[name] if name in holders else holders.get(name.rpartition(".")[0])
-        shard = None if holder is None else shard_of(holder)
+        shard = marks[name] if name in marks else marks.get(name.rpartition(".")[0])
         return shard if shard is None or shard.shape == shape else None
 
     return like

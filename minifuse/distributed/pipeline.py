@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dispatch import no_grad
 from ..core.errors import DistributedError, ShapeError
 from ..engines.base import Engine, RankGroup
 from ..engines.messages import Array
@@ -18,10 +19,10 @@ from ..engines.world import current_world
 from ..jit.fuse import fuse
 from ..nn.containers import Sequential
 from ..nn.module import Module
+from ..optim.clipping import clip_grads_with_norm_, norm_over_shards
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .data_parallel import clip_over_ranks
-from .functions import broadcast
+from .functions import all_reduce, broadcast
 from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 
@@ -145,5 +146,8 @@ class Pipeline:
 
     def clip_grad_norm_(self, max_norm: float) -> Tensor:
         """Scale the gradients of all stages, so that their norm is at most `max_norm`, and return the norm."""
-        params = [p for p in self.stage.parameters() if p.grad is not None]
-        return clip_over_ranks(params, max_norm, self.group)
+        params = list(self.stage.parameters())
+        with no_grad():
+            norm = all_reduce(norm_over_shards(params) ** 2, group=self.group) ** 0.5
+            clip_grads_with_norm_(params, max_norm, norm)
+        return norm

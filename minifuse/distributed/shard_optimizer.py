@@ -15,18 +15,25 @@ References
    2020, arXiv:1910.02054
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from ..core.dispatch import no_grad
-from ..core.errors import DistributedError, GradientError
-from ..core.even_parts import even_range, even_sizes, part_ranges
+from ..core.errors import DistributedError, GradientError, ShapeError
+from ..core.even_parts import part_ranges
 from ..core.pytree import DynamicDict
+from ..core.shards import Shard
 from ..functions.joining import cat
+from ..ir.placement import placement_of, sharded_axes
 from ..optim import LBFGS, Adafactor, Muon, Optimizer
+from ..optim.clipping import clip_grad_norm_
+from ..tensors.creation import tensor
+from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
-from .data_parallel import clip_over_ranks
 from .functions import all_gather, reduce_scatter
+from .parameter_shards import flatten, shard, unflatten
 from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 
@@ -52,7 +59,7 @@ def shard_optimizer(optimizer: Optimizer, group: ProcessGroup | None = None) -> 
     Raises
     ------
     DistributedError
-        The optimizer has a state, or its rule is not elementwise.
+        The optimizer has a state, its rule is not elementwise, or a parameter is divided among all ranks already.
 
     Examples
     --------
@@ -79,16 +86,50 @@ def shard_optimizer(optimizer: Optimizer, group: ProcessGroup | None = None) -> 
 
 
 class FlatParameters:
-    """Parameters of one dtype as one flat array, of which this rank has a part, `own`."""
+    """Parameters of one dtype as one flat array, of which this rank has a part, `own`.
 
-    def __init__(self, params: Sequence[Tensor], group: ProcessGroup) -> None:
-        self.params, self.group = params, group
-        self.sizes = even_sizes(sum(p.size for p in params), group.size)
-        self.ranges = part_ranges([p.size for p in params])
-        start, stop = even_range(sum(self.sizes), group.rank, group.size)
+    A parameter that is itself a part has a flat array of its own, so that a checkpoint can name the part of the part. It is
+    divided along the other axes of the mesh, and its gradient is averaged as by `average_gradients`.
+    """
+
+    def __init__(self, params: Sequence[Tensor], all_ranks: ProcessGroup) -> None:
+        held = sharded_axes(params[0])
+        held_names = held.names if held else ()
+        self.params, self.ranges = params, part_ranges([p.size for p in params])
+        self.group = group = ProcessGroup(tuple(name for name in all_ranks.names if name not in held_names))
+        self.count = ProcessGroup(tuple(dict.fromkeys((*all_ranks.names, *held_names)))).size
+        if group.size == 1:
+            raise DistributedError(
+                f"shard_optimizer: a parameter is divided along {', '.join(held_names)} already, so that a plain optimizer "
+                "keeps the state of its own part only; call average_gradients and the plain optimizer"
+            )
         with no_grad():
-            self.own = cast(Tensor, cat([p.reshape(-1) for p in params])[start:stop]).clone()
-        self.own.requires_grad = True
+            whole = params[0] if held else cast(Tensor, cat([p.reshape(-1) for p in params]))
+            self.own = shard(whole, None, group)
+            self.own.requires_grad = True
+        placement = placement_of(self.own)
+        assert placement is not None
+        self.sizes, self.order = placement.sizes, placement.order
+        start = sum(self.sizes[: group.rank])
+        overlaps = [[min(max(k, a), b) for k in (start, start + self.own.size)] for a, b in self.ranges]
+        self.elements = [slice(low - a, high - a) for (low, high), (a, _) in zip(overlaps, self.ranges, strict=True)]
+        self.places = [slice(low - start, high - start) for low, high in overlaps]  # of these elements in the own part
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The part of each parameter that the own part contains, which may be empty."""
+        mark, found = shard_of(self.own), list[Shard]()
+        assert mark is not None
+        for p, elements in zip(self.params, self.elements, strict=True):
+            outer = shard_of(p) or Shard(p.shape, None, 0, p.size)
+            found.append(outer.part(elements.start, elements.stop - elements.start, mark.replica, mark.replicas))
+        return found
+
+    def read(self) -> None:
+        """Copy the parameters, which a program may have changed, to the own part."""
+        for p, elements, place in zip(self.params, self.elements, self.places, strict=True):
+            if elements.start < elements.stop:
+                self.own.detach()[place] = flatten(p.detach(), self.order)[elements]
 
     def average_gradients(self) -> None:
         """Set the gradient of the own part to the mean over ranks."""
@@ -98,26 +139,30 @@ class FlatParameters:
                     f"shard_optimizer: a parameter of shape {p.shape} has no gradient; call backward first, and leave out "
                     "parameters that the loss does not depend on"
                 )
-        flat = cast(Tensor, cat([p.grad.reshape(-1) for p in self.params if p.grad is not None]))
-        self.own.grad = reduce_scatter(flat, op="mean", group=self.group, sizes=self.sizes)
+        flat = cast(Tensor, cat([flatten(p.grad, self.order) for p in self.params if p.grad is not None]))
+        self.own.grad = reduce_scatter(flat, group=self.group, sizes=self.sizes) / self.count
 
     def gather(self) -> None:
         """Copy the parts of all ranks to the parameters."""
         flat = all_gather(self.own.detach(), group=self.group, sizes=self.sizes)
         for p, (start, stop) in zip(self.params, self.ranges, strict=True):
-            p.detach().copy_(flat[start:stop].reshape(p.shape))
+            p.detach().copy_(unflatten(flat[start:stop], p.shape, self.order))
 
 
 class ShardedOptimizer:
     """An optimizer whose state is divided among ranks. Make it by `shard_optimizer`."""
 
     def __init__(self, optimizer: Optimizer, group: ProcessGroup) -> None:
-        self.optimizer, self.group = optimizer, group
+        self.optimizer = optimizer
         self.parts = list[FlatParameters]()
+        self.whole_groups = list[list[Tensor]]()  # the parameters of each group
         for settings in optimizer.param_groups:
             params = settings["params"]
-            dtypes = dict.fromkeys(p.dtype for p in params)
-            parts = [FlatParameters([p for p in params if p.dtype is dtype], group) for dtype in dtypes]
+            self.whole_groups.append(params)
+            alike = dict[Hashable, list[Tensor]]()
+            for p in params:
+                alike.setdefault((p.dtype, id(p) if sharded_axes(p) else None), []).append(p)
+            parts = [FlatParameters(some, group) for some in alike.values()]
             settings["params"] = [part.own for part in parts]
             self.parts += parts
 
@@ -146,13 +191,16 @@ class ShardedOptimizer:
     def clip_grad_norm_(self, max_norm: float) -> Tensor:
         """Average the gradients, and scale them so that the norm of all, over all ranks, is at most `max_norm`."""
         self.average_gradients()
-        return clip_over_ranks([part.own for part in self.parts], max_norm, self.group)
+        return clip_grad_norm_([part.own for part in self.parts], max_norm)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Average the gradients, update the own parts, and gather the parameters."""
         loss = None if closure is None else closure()
         if any(part.own.grad is None for part in self.parts):
             self.average_gradients()
+        with no_grad():
+            for part in self.parts:
+                part.read()
         self.optimizer.step()
         with no_grad():
             for part in self.parts:
@@ -160,10 +208,60 @@ class ShardedOptimizer:
                 part.own.grad = None
         return loss
 
-    def state_dict(self) -> dict[str, object]:
-        """Return the settings, and the state of the own parts."""
-        return self.optimizer.state_dict()
+    @property
+    def shards(self) -> list[Shard]:
+        """The part of each parameter whose state this rank keeps, which may be empty. Checkpoints need them."""
+        shard_by_id = {id(p): mark for part in self.parts for p, mark in zip(part.params, part.shards, strict=True)}
+        return [shard_by_id[id(p)] for group in self.whole_groups for p in group]
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Load the settings, and the state of the own parts."""
-        self.optimizer.load_state_dict(state)
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state dict of the optimizer that is not divided, with this rank's part of each tensor.
+
+        The parts are marked, so `mf.save_sharded` joins them, and another number of ranks loads them: see `shards_of`.
+        """
+        numbers = self._numbers()
+        saved: dict[str, Any] = self.optimizer.state_dict()
+        state = dict[int, dict[str, Any]]()
+        for part in self.parts:
+            values = self.state.get(part.own, {})
+            for p, place, mark in zip(part.params, part.places, part.shards, strict=True) if values else ():
+                state[numbers[id(p)]] = {
+                    name: set_shard(x[place], mark) if np.shape(x) == part.own.shape else x for name, x in values.items()
+                }
+        groups = [
+            {**settings, "params": [numbers[id(p)] for p in params]}
+            for settings, params in zip(saved["param_groups"], self.whole_groups, strict=True)
+        ]
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load settings and state: a state dict with this rank's part of each tensor.
+
+        Raises
+        ------
+        ShapeError
+            The parts are those of other parameters, or of another rank. Nothing has changed.
+        """
+        numbers, values = self._numbers(), state["state"]
+        own_numbers = {id(p): k for k, p in enumerate(p for settings in self.param_groups for p in settings["params"])}
+        joined = dict[int, dict[str, Any]]()
+        for part in self.parts:
+            pieces = [values.get(numbers[id(p)], {}) for p in part.params]
+            names = dict.fromkeys(name for piece in pieces for name in piece)
+            for name in names:
+                try:
+                    xs = [piece[name] for piece in pieces]
+                    is_divided = np.ndim(xs[0]) > 0
+                    x = cat([tensor(x, part.own.dtype, part.own.backend) for x in xs]) if is_divided else xs[0]
+                except KeyError:
+                    raise ShapeError(f"shard_optimizer: the state has {name} for some parameters only") from None
+                joined.setdefault(own_numbers[id(part.own)], {})[name] = x
+        groups = [
+            {**settings, "params": [own_numbers[id(p)] for p in own["params"]]}
+            for settings, own in zip(state["param_groups"], self.param_groups, strict=True)
+        ]
+        self.optimizer.load_state_dict({"state": joined, "param_groups": groups})
+
+    def _numbers(self) -> dict[int, int]:
+        """Return the numbers of the parameters in state dicts, by their ids."""
+        return {id(p): k for k, p in enumerate(p for group in self.whole_groups for p in group)}

@@ -5,11 +5,13 @@ A rank is one of several copies of a program: a process, or a turn of the simula
 engine, subclass Engine, write the two methods, and pass an instance to `world.use_world`. Override a collective where the
 engine has a faster one.
 
-All arrays here are flat: 1-d, contiguous NumPy arrays of one dtype. An engine `takes_addresses` instead if it reads the
-memory of devices by itself. Sums are in the order of ranks by default, so all engines of hosts compute the same bits.
+All arrays here are flat: 1-d, contiguous NumPy arrays of one dtype; or a `DeviceVector` each, for an engine that
+`takes_addresses`, since it reads the memory of devices by itself. Sums are in the order of ranks by default, so all engines
+of hosts compute the same bits.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +45,20 @@ class Request(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.op} of {', '.join(f'{d} {s}' for d, s in zip(self.dtypes, self.shapes, strict=True))}"
+
+
+@dataclass(frozen=True)
+class DeviceVector:
+    """A contiguous array in device memory, and the stream in which it is used. Slices are parts of it."""
+
+    address: int
+    size: int
+    dtype: np.dtype[Any]
+    stream: int
+
+    def __getitem__(self, part: slice) -> "DeviceVector":
+        start, stop, _ = part.indices(self.size)
+        return replace(self, address=self.address + start * self.dtype.itemsize, size=stop - start)
 
 
 class Engine:

@@ -7,36 +7,14 @@ rounding.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import DTypeError
-from .base import Engine, RankGroup, Request
+from .base import DeviceVector, Engine, RankGroup, Request
 from .messages import Combine
 from .nccl_library import DTYPES, OPERATORS, UNIQUE_ID_NBYTES, NcclLibrary, load_nccl
-
-
-@dataclass(frozen=True)
-class DeviceVector:
-    """A contiguous array in device memory, and the stream in which it is used. Slices are parts of it."""
-
-    address: int
-    size: int
-    dtype: np.dtype[Any]
-    stream: int
-
-    def __getitem__(self, part: slice) -> "DeviceVector":
-        start, stop, _ = part.indices(self.size)
-        return replace(self, address=self.address + start * self.dtype.itemsize, size=stop - start)
-
-    @property
-    def code(self) -> int:
-        """NCCL's number of the dtype. Raise DTypeError if it has none."""
-        if self.dtype.name not in DTYPES:
-            raise DTypeError(f"nccl: got {self.dtype.name}, expected one of {', '.join(DTYPES)}; write x.to(mf.int32)")
-        return DTYPES[self.dtype.name]
 
 
 class NcclEngine(Engine):
@@ -92,39 +70,39 @@ class NcclEngine(Engine):
         comm, op = self.connect(group), operator_code(combine)
         with self.grouped():
             for out, x in zip(outputs, inputs, strict=True):
-                self.library.all_reduce(x.address, out.address, x.size, x.code, op, comm, x.stream)
+                self.library.all_reduce(x.address, out.address, x.size, dtype_code(x), op, comm, x.stream)
 
     def reduce_scatter(self, group: RankGroup, out: Any, parts: Sequence[Any], combine: Combine) -> None:
         """Combine part k of all ranks on rank k: one call for equal parts, else a reduction for each."""
         comm, op = self.connect(group), operator_code(combine)
         if len({part.size for part in parts}) == 1:
-            self.library.reduce_scatter(parts[0].address, out.address, out.size, out.code, op, comm, out.stream)
+            self.library.reduce_scatter(parts[0].address, out.address, out.size, dtype_code(out), op, comm, out.stream)
             return
         with self.grouped():
             for k, part in enumerate(parts):
                 target = out.address if k == group.rank else part.address
-                self.library.reduce(part.address, target, part.size, part.code, op, k, comm, out.stream)
+                self.library.reduce(part.address, target, part.size, dtype_code(part), op, k, comm, out.stream)
 
     def all_gather(self, group: RankGroup, outputs: Sequence[Any], x: Any) -> None:
         """Store the array of rank k in output k: one call for equal sizes, else a broadcast for each."""
         comm = self.connect(group)
         if len({out.size for out in outputs}) == 1:
-            self.library.all_gather(x.address, outputs[0].address, x.size, x.code, comm, x.stream)
+            self.library.all_gather(x.address, outputs[0].address, x.size, dtype_code(x), comm, x.stream)
             return
         with self.grouped():
             for k, out in enumerate(outputs):
                 source = x.address if k == group.rank else out.address
-                self.library.broadcast(source, out.address, out.size, out.code, k, comm, x.stream)
+                self.library.broadcast(source, out.address, out.size, dtype_code(out), k, comm, x.stream)
 
     def broadcast(self, group: RankGroup, out: Any, x: Any, source: int) -> None:
         """Store the array of one rank on all."""
         comm = self.connect(group)
-        self.library.broadcast(x.address, out.address, x.size, x.code, source, comm, x.stream)
+        self.library.broadcast(x.address, out.address, x.size, dtype_code(x), source, comm, x.stream)
 
     def reduce(self, group: RankGroup, out: Any, x: Any, target: int, combine: Combine) -> None:
         """Combine the arrays of all ranks on one, and store zeros on the others."""
         comm, op = self.connect(group), operator_code(combine)
-        self.library.reduce(x.address, out.address, x.size, x.code, op, target, comm, x.stream)
+        self.library.reduce(x.address, out.address, x.size, dtype_code(x), op, target, comm, x.stream)
         if group.rank != target:
             self.clear(out)
 
@@ -139,15 +117,15 @@ class NcclEngine(Engine):
         comm = self.connect(group)
         with self.grouped():
             for k, (out, part) in enumerate(zip(outputs, parts, strict=True)):
-                self.library.send(part.address, part.size, part.code, k, comm, part.stream)
-                self.library.recv(out.address, out.size, out.code, k, comm, out.stream)
+                self.library.send(part.address, part.size, dtype_code(part), k, comm, part.stream)
+                self.library.recv(out.address, out.size, dtype_code(out), k, comm, out.stream)
 
     def shift(self, group: RankGroup, out: Any, x: Any, by: int) -> None:
         """Send the array along the ring."""
         comm = self.connect(group)
         with self.grouped():
-            self.library.send(x.address, x.size, x.code, (group.rank + by) % group.size, comm, x.stream)
-            self.library.recv(out.address, out.size, out.code, (group.rank - by) % group.size, comm, out.stream)
+            self.library.send(x.address, x.size, dtype_code(x), (group.rank + by) % group.size, comm, x.stream)
+            self.library.recv(out.address, out.size, dtype_code(out), (group.rank - by) % group.size, comm, out.stream)
 
     # What is on the host.
 
@@ -177,3 +155,10 @@ class NcclEngine(Engine):
 def operator_code(combine: Combine) -> int:
     """Return NCCL's number of an operator."""
     return OPERATORS[combine.__name__]
+
+
+def dtype_code(x: DeviceVector) -> int:
+    """Return NCCL's number of a dtype. Raise DTypeError if it has none."""
+    if x.dtype.name not in DTYPES:
+        raise DTypeError(f"nccl: got {x.dtype.name}, expected one of {', '.join(DTYPES)}; write x.to(mf.int32)")
+    return DTYPES[x.dtype.name]

@@ -21,6 +21,9 @@ class Placement(NamedTuple):
         The shape of the whole parameter.
     dim : int or None
         The dim that is divided, evenly. None: the flattened parameter is divided, and parts are 1-d.
+    order : int
+        The dim that is moved to the front before the parameter is flattened. It is the dim along which the whole is itself
+        divided, if it is: so a part of a part is a range of the elements of the whole, and checkpoints can name it.
     whole : Placement, optional
         If the whole is itself a part, the division that made it.
 
@@ -37,6 +40,7 @@ class Placement(NamedTuple):
     shape: Shape
     dim: int | None
     whole: "Placement | None" = None
+    order: int = 0
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -108,6 +108,13 @@ def get_total_norm(
     return norm_and_factor("get_total_norm", xs, 1.0, norm_type, error_if_nonfinite)[0]
 
 
+def norm_over_shards(parameters: Iterable[Tensor]) -> Tensor:
+    """Return the norm of the gradients of some parameters, of which ranks hold parts, on all of these ranks."""
+    params = params_with_grad("norm_over_shards", parameters)
+    axes = tuple(map(sharded_axes, params))
+    return norm_and_factor("norm_over_shards", [p.grad for p in params], 1.0, 2.0, False, axes)[0]
+
+
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:

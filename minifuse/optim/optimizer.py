@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ..tensors.creation import tensor, zeros_like
 from ..tensors.mutation import store
 from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..core.shards import Shard
 
 # Settings of PyTorch's state dicts: those ignored here, since they only choose an implementation, and those for which
 # minifuse supports a single value.
@@ -270,6 +273,11 @@ class Optimizer:
         return () if name == "step" or name in self.scalar_states else p.shape
 
     # State dicts.
+
+    @property
+    def shards(self) -> "list[Shard | None]":
+        """The part of each parameter that this rank holds; None for a whole parameter. Sharded checkpoints need them."""
+        return [shard_of(p) for group in self.param_groups for p in group["params"]]
 
     def state_dict(self) -> dict[str, object]:
         """Return settings and state in PyTorch's form, with parameters by number. Tensors are not copied.

@@ -190,7 +190,7 @@ def write_rank_file(path: Path, ranges: Mapping[str, WrittenRange], facts: Mappi
         file.write(header())
         for name in order:
             x, shard, start, stops = ranges[name]
-            flat, first = flatten_elements(x.detach().numpy(), shard.order), shard.span[0]
+            flat, first = flatten_elements(x.detach().numpy(), shard.dim or 0), shard.span[0]
             for k, stop in enumerate(stops):
                 data = byte_view(np.ascontiguousarray(flat[start - first : stop - first]))
                 file.write(data.data)
@@ -349,7 +349,10 @@ class ShardIndex(Mapping[str, NumpyArray]):
         return len(self.tensors)
 
     def __getitem__(self, name: str) -> NumpyArray:
-        return self.read_part(name, Shard.whole(self.tensors[name].shape))
+        stored = self.tensors[name]
+        return np.require(
+            unflatten_elements(self.read_range(name, 0, stored.size), stored.shape, stored.order), requirements="C"
+        )
 
     def read_part(self, name: str, shard: Shard) -> NumpyArray:
         """Read the part of a tensor as a contiguous array.
@@ -361,15 +364,12 @@ class ShardIndex(Mapping[str, NumpyArray]):
         CheckpointError
             A file cannot be read, is damaged or of another save.
         """
-        stored = self.tensors[name]
-        if shard.size == shard.length:
-            flat, shape = self.read_range(name, 0, stored.size), stored.shape
-        elif shard.order == stored.order:
-            flat, shape = self.read_range(name, *shard.span), shard.local_shape
-        else:
-            return np.array(shard.select(self[name]), order="C")
-        array = flat if shard.dim is None and shard.order == stored.order else unflatten_elements(flat, shape, stored.order)
-        return np.require(array.reshape(shard.local_shape), requirements="C")
+        if shard.order == self.tensors[name].order:
+            flat = self.read_range(name, *shard.span)
+            array = flat if shard.dim is None else unflatten_elements(flat, shard.local_shape, shard.order)
+            return np.require(array, requirements="C")
+        whole = self[name]
+        return whole if shard.local_shape == whole.shape else np.array(shard.select(whole), order="C")
 
     def read_range(self, name: str, start: int, stop: int) -> NumpyArray:
         """Read elements of a tensor in the order in which they are stored."""

@@ -58,6 +58,48 @@ def test_steps_are_those_of_the_whole_optimizer(rule, fused, max_norm):
     assert sum(size for _, _, size in ranks) == whole
 
 
+def test_another_number_of_ranks_continues_a_run(tmp_path):
+    """Save and load after each 2 steps, on 2, 3 and 1 ranks; the states are those of the optimizer that is not divided."""
+
+    def start():
+        mf.manual_seed(0)
+        model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+        return model, dist.shard_optimizer(optim.AdamW(model.parameters(), lr=0.02))
+
+    def run(loads=True):
+        model, optimizer = start()
+        if loads:
+            state = mf.load_sharded(tmp_path, dist.shards_of(model, optimizer))
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(state["optimizer"])
+        x, y = (mf.tensor(np.array_split(a, dist.size())[dist.rank()]) for a in (X, Y))
+        losses = []
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(dist.all_reduce(loss.detach(), "mean").item())
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        mf.save_sharded(state, tmp_path, rank=dist.rank(), size=dist.size(), version=dist.size())
+        return losses
+
+    losses = dist.simulate(2, lambda: run(loads=False))[0] + dist.simulate(3, run)[0] + run()
+    model, optimizer = start()
+    expected = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = ((model(mf.tensor(X)) - mf.tensor(Y)) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    np.testing.assert_allclose(losses, expected, rtol=2e-6)
+    saved = mf.load_sharded(tmp_path)["optimizer"]["state"]
+    for k, values in optimizer.state_dict()["state"].items():
+        assert saved[k]["step"] == values["step"] == 6
+        np.testing.assert_allclose(saved[k]["exp_avg"].numpy(), values["exp_avg"].numpy(), rtol=1e-4, atol=1e-7)
+
+
 def test_one_rank_keeps_its_optimizer():
     optimizer = optim.SGD([mf.ones(1, requires_grad=True)])
     assert dist.shard_optimizer(optimizer) is optimizer

@@ -119,19 +119,21 @@ def test_every_byte_is_read_once(tmp_path, reads, saved, loaded):
     dtype=st.sampled_from(["float32", "int64", "bool"]),
     cuts=st.tuples(*[st.lists(st.integers(0, 400), max_size=5)] * 2),
     dims=st.tuples(*[st.sampled_from([None, 0, 1, 2])] * 2),
+    orders=st.tuples(*[st.integers(0, 2)] * 2),
     page=st.sampled_from([0, 4096]),
 )
-def test_uneven_parts_along_any_dims(tmp_path_factory, shape, dtype, cuts, dims, page):
+def test_uneven_parts_along_any_dims(tmp_path_factory, shape, dtype, cuts, dims, orders, page):
     """With every range cut into segments, or none."""
     folder, x = tmp_path_factory.mktemp("x"), (np.arange(np.prod(shape, dtype=int)) % 251).reshape(shape).astype(dtype)
 
-    def shards(dim, cuts):
+    def shards(dim, cuts, order):
+        order = order if dim is None and order < len(shape) else 0
         dim = dim if dim is None or dim < len(shape) else 0 if shape else None
         length = Shard(shape, dim, 0, 0).length
         ends = sorted({0, length, *(cut % (length + 1) for cut in cuts)})
-        return [Shard(shape, dim, start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)]
+        return [Shard(shape, dim, start, stop - start, order=order) for start, stop in zip([0, *ends], ends, strict=False)]
 
-    saved, loaded = map(shards, dims, cuts)
+    saved, loaded = map(shards, dims, cuts, orders)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_files, "PAGE_BYTES", page)
         patch.setattr(shard_files, "MAX_SEGMENT_BYTES", 64)

@@ -24,6 +24,25 @@ def gpt(dropout=0.0, layers=1):
     return GPT(11, 8, layers, 4, 16, dropout)
 
 
+class PartOfGPT(nn.Module):
+    """A part of a GPT: some blocks, with the embeddings if it is the first and the head if it is the last.
+
+    `start` is the position in the sequence at which its inputs begin.
+    """
+
+    def __init__(self, model, blocks=slice(None), is_first=True, is_last=True, start=0):
+        self.blocks, self.start = nn.ModuleList(list(model.blocks)[blocks]), start
+        self.tokens, self.places = (model.tokens, model.places) if is_first else (None, None)
+        self.norm, self.head = (model.norm, model.head) if is_last else (None, None)
+
+    def forward(self, x):
+        if self.tokens is not None:
+            x = self.tokens(x) + self.places.weight[self.start : self.start + x.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return x if self.head is None else self.head(self.norm(x))
+
+
 DATA = {mlp: (X, Y), gpt: (TEXT, TARGETS)}
 
 
@@ -33,20 +52,26 @@ def loss_of(model, x, y):
     return nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), y.reshape(-1))
 
 
+def own_part(a, *axes):
+    """Return the part of an array for this rank: dim k is divided along axis k of the mesh."""
+    for dim, name in enumerate(axes):
+        group = dist.group(name)
+        a = np.split(a, group.size, dim)[group.rank]
+    return a
+
+
 def train(
-    make, prepare=lambda model: model, steps=20, fused=True, kind="AdamW", clip=0.5, accumulate=1, axis="data", **options
+    make, prepare=lambda model: model, steps=20, fused=True, kind="AdamW", clip=0.5, accumulate=1, axes=("data",), **options
 ):
     """Return the losses, and the whole weights by name.
 
-    `prepare` shards the model; ranks along `axis` get different parts of each batch.
+    `prepare` shards the model; dim k of each batch is divided along axis k of `axes`.
     """
     dist.seed(5)
     model = prepare(make(**options))
-    dist.seed(7, axis)
+    dist.seed(7, *axes)
     optimizer = getattr(optim, kind)(model.parameters(), lr=0.01 if kind == "AdamW" else 0.1)
-    group = dist.group(axis)
-    x, y = (np.split(a, group.size)[group.rank] for a in DATA[make])
-    parts = [[mf.tensor(part) for part in np.split(a, accumulate)] for a in (x, y)]
+    parts = [[mf.tensor(part) for part in np.split(own_part(a, *axes), accumulate)] for a in DATA[make]]
 
     def step(*parts):
         optimizer.zero_grad()

@@ -12,23 +12,7 @@ from minifuse.core.errors import DistributedError, ShapeError
 from minifuse.engines.cost import Link
 from minifuse.engines.simulated import Simulation
 
-from .models import DATA, X, Y, gpt, mlp
-
-
-class Ends(nn.Module):
-    """A stage of some modules of a GPT: the embeddings, blocks, or the head."""
-
-    def __init__(self, model, first, blocks, last):
-        self.blocks = nn.ModuleList(list(model.blocks)[blocks])
-        self.tokens, self.places = (model.tokens, model.places) if first else (None, None)
-        self.norm, self.head = (model.norm, model.head) if last else (None, None)
-
-    def forward(self, x):
-        if self.tokens is not None:
-            x = self.tokens(x) + self.places.weight[: x.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return x if self.head is None else self.head(self.norm(x))
+from .models import DATA, PartOfGPT, X, Y, gpt, mlp, own_part
 
 
 def stages_of_mlp(count):
@@ -39,7 +23,8 @@ def stages_of_mlp(count):
 
 def stages_of_gpt(count):
     model = gpt(layers=2)
-    return [Ends(model, k == 0, slice(k * 2 // count, (k + 1) * 2 // count), k == count - 1) for k in range(count)]
+    cuts = [slice(k * 2 // count, (k + 1) * 2 // count) for k in range(count)]
+    return [PartOfGPT(model, blocks, k == 0, k == count - 1) for k, blocks in enumerate(cuts)]
 
 
 def loss(y, targets):
@@ -50,7 +35,7 @@ def train(make, count, schedule="1f1b", steps=20, fused=True, kind="AdamW"):
     dist.seed(5)
     group = dist.group("stage")
     data = dist.group("data")
-    x, y = (mf.tensor(np.split(a, data.size)[data.rank]) for a in (DATA[mlp] if make is stages_of_mlp else DATA[gpt]))
+    x, y = (mf.tensor(own_part(a, "data")) for a in DATA[mlp if make is stages_of_mlp else gpt])
     pipeline = dist.Pipeline(make(count), len(x) if group.size > 1 else 1, loss, schedule, group, fused)
     optimizer = getattr(optim, kind)(pipeline.stage.parameters(), lr=0.01)
     losses = []

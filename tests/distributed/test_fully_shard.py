@@ -10,8 +10,7 @@ import minifuse as mf
 import minifuse.distributed as dist
 from minifuse import nn, optim
 
-from .models import X, Y, assert_equals_one_rank, gpt, loss_of, mlp, own_part, train, train_alone
-from .test_tensor_parallel import sharded as tensor_parallel
+from .models import X, Y, assert_equals_one_rank, gpt, loss_of, mlp, own_part, tensor_parallel, train, train_alone
 
 fully_shard = sys.modules["minifuse.distributed.fully_shard"]  # the name in the package is that of the function
 

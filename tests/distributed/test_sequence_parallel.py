@@ -8,7 +8,7 @@ import minifuse.distributed as dist
 from minifuse import nn
 from minifuse.core.errors import DistributedError, ShapeError
 
-from .models import PartOfGPT, assert_equals_one_rank, gpt, train, train_alone
+from .models import assert_equals_one_rank, gpt, train, train_alone, with_ring_attention
 
 RNG = np.random.default_rng(3)
 Q, K, V = RNG.standard_normal((3, 2, 3, 12, 4)) * 3
@@ -32,13 +32,6 @@ def test_values_and_gradients_are_those_of_the_whole_sequence(ranks, is_causal, 
     expected, found = program(), dist.simulate(ranks, program)
     for k, want in enumerate(expected):
         np.testing.assert_allclose(np.concatenate([x[k] for x in found], -2), want, rtol=1e-9, atol=1e-12)
-
-
-def with_ring_attention(model):
-    """Return a GPT whose inputs are the positions of this rank."""
-    group = dist.group("sequence")
-    model = dist.parallelize(model, {"blocks.*.attention": "ring"}, group)
-    return PartOfGPT(model, start=group.rank * model.context // group.size)
 
 
 def test_losses_of_a_gpt_are_those_of_one_rank():

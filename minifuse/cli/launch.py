@@ -27,7 +27,7 @@ from .files import RequestError, find_file
 
 LOOK_SECONDS = 0.02  # between two looks at the board
 MPI_WORDS_SECONDS = 0.3  # in which mpiexec says how a rank ended
-GRACE_SECONDS = 1.0  # after Ctrl-C, before the ranks are killed
+GRACE_SECONDS = 5.0  # after Ctrl-C, in which the ranks may save what they have, before they are killed
 THREAD_VARIABLES = ("MINIFUSE_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 MPI_PREFIX = re.compile(rb"\[(\d+)\] ")  # by mpiexec -prepend-rank
 MPI_PID = re.compile(r"PID (\d+) RUNNING AT")
@@ -97,7 +97,7 @@ class Launch:
                     text = watcher.look_twice()  # ranks that ended since the last look
                     return Fault(text, False) if text else None
         except KeyboardInterrupt:
-            self.interrupt()
+            self.interrupt(watcher)
             raise
         finally:
             self.stop()
@@ -127,7 +127,7 @@ class Launch:
 
     def find_fault(self, watcher: Watcher, codes: Mapping[int, int]) -> Fault | None:
         """Return why the ranks must be stopped, or None."""
-        states = [self.board.read(rank).state for rank in range(self.size)]
+        states = self.states()
         for rank, state in enumerate(states):
             if state == FAILED:
                 if text := watcher.look_twice():  # the cause of the error, then
@@ -138,8 +138,7 @@ class Launch:
                 return Fault(f"{self.name(k)} {describe_exit(code)}; all were stopped", True)
         if self.request.engine == "mpi" and (text := self.find_lost_rank(states, codes)):
             return Fault(f"{text}; all were stopped", True)
-        ended = {k for k in codes if self.request.engine != "mpi"}
-        if text := watcher.look(time.monotonic(), ended | {rank for rank, state in enumerate(states) if state == ENDED}):
+        if text := watcher.look(time.monotonic(), self.ended_ranks()):
             return Fault(f"{text}\nall ranks were stopped", False)
         return None
 
@@ -159,20 +158,33 @@ class Launch:
             return f"{self.name((named or lost or [0])[0])} {describe_exit(-int(number) if number else int(exit_code))}"
         return f"{self.name(lost[0])} ended" if lost else f"mpiexec {describe_exit(code)}\n{text}\n"
 
+    def states(self) -> list[int]:
+        """Return the state of each rank."""
+        return [self.board.read(rank).state for rank in range(self.size)]
+
+    def ended_ranks(self) -> set[int]:
+        """Return the ranks that have ended: by what they posted, or because their process has."""
+        processes = enumerate(self.processes if self.request.engine != "mpi" else [])
+        return {k for k, process in processes if process.poll() is not None} | {
+            rank for rank, state in enumerate(self.states()) if state == ENDED
+        }
+
     def name(self, rank: int) -> str:
         """Return how a message names a rank."""
         return (
             f"the simulation of {self.size} ranks" if self.request.engine == "simulated" else f"rank {rank} of {self.size}"
         )
 
-    def interrupt(self) -> None:
-        """Let the ranks end by themselves, as after Ctrl-C in a program of one process."""
+    def interrupt(self, watcher: Watcher) -> None:
+        """Let the ranks end by themselves, as after Ctrl-C in a program of one process, unless one has failed or waits."""
         for process in self.processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
         limit = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < limit and any(process.poll() is None for process in self.processes):
             self.output.read(LOOK_SECONDS)
+            if FAILED in self.states() or watcher.look(time.monotonic(), self.ended_ranks()):
+                break
 
     def stop(self) -> None:
         """Kill what still runs, and show what it printed."""

@@ -8,16 +8,18 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 from shlex import quote
+from threading import current_thread, main_thread
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError, TrainingError
-from ..distributed import init, rank, size
+from ..distributed import all_reduce, init, rank, size
 from ..engines.environment import Place
 from ..recipes import MODULES, recipe_named
 from ..runtime.atomic_files import reason
+from ..tensors.creation import tensor
 from ..training import RunFolder, Trainer, fit, resume
 from ..training.loop import StepRecord
 from ..training.run_folder import CONFIG, CURVES
@@ -89,9 +91,9 @@ def run(choice: RecipeOptions, json: bool) -> int:
         console.print(f"curves: {escape(str(folder.path / CURVES))}")
         console.print(f"\n{escape(sample)}" if sample else "", end="\n" if sample else "")
     if not is_done:
-        console.print(
-            f"stopped after step {trainer.done:,}; to continue: minifuse train --resume {escape(quote(str(folder.path)))}"
-        )
+        ranks = f" --ranks {size()}" if size() > 1 else ""
+        command = f"minifuse train --resume {quote(str(folder.path))}{ranks}"
+        console.print(f"stopped after step {trainer.done:,}; to continue: {escape(command)}", soft_wrap=True)
         return EXIT_INTERRUPTED
     return 0
 
@@ -154,8 +156,10 @@ def follow(choice: RecipeOptions) -> int:
             trainer.restore(folder.load(trainer.settings.backend), str(folder.path))
     else:
         trainer = new_trainer(choice)
-    for _ in trainer.advance():
-        pass
+    with stop_on_interrupt() as is_interrupted:
+        for _ in trainer.advance():
+            if is_interrupted():
+                return EXIT_INTERRUPTED
     return 0
 
 
@@ -224,15 +228,26 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Stop after the current step on the first Ctrl-C, and at once on the second one."""
+    """Stop after the current step on the first Ctrl-C, and at once on the second one.
+
+    All ranks call the yielded function after the same steps, and stop after the same step.
+    """
     interrupts = list[int]()
 
     def on_interrupt(number: int, frame: object) -> None:
         interrupts.append(number)
         signal.signal(signal.SIGINT, previous_handler)
 
+    if current_thread() is not main_thread():  # a simulated rank: Ctrl-C stops the main thread, and so all of them
+        yield lambda: is_true_on_any_rank(False)
+        return
     previous_handler = signal.signal(signal.SIGINT, on_interrupt)
     try:
-        yield lambda: bool(interrupts)
+        yield lambda: is_true_on_any_rank(bool(interrupts))
     finally:
         signal.signal(signal.SIGINT, previous_handler)
+
+
+def is_true_on_any_rank(flag: bool) -> bool:
+    """Return whether a flag is True on any rank. All ranks call it after each step, so one rank makes no tensor for it."""
+    return flag if size() == 1 else bool(all_reduce(tensor(flag), "max").item())

@@ -22,6 +22,7 @@ from ..engines.environment import Place, parse_mesh
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 STOPPED_WITHIN_SECONDS = 10.0  # a failed rank is stopped by the launcher, which mpiexec must not find out first
 LAUNCHER_POLL_SECONDS = 0.2
+INTERRUPTED = 128 + signal.SIGINT  # the exit status of a program that Ctrl-C has ended
 
 
 def main(arguments: list[str]) -> None:
@@ -36,8 +37,11 @@ def main(arguments: list[str]) -> None:
     try:
         run_script(Path(arguments[0]), arguments, place)
     except KeyboardInterrupt:
-        os._exit(128 + signal.SIGINT)
+        os._exit(INTERRUPTED)
     except SystemExit as error:
+        if error.code == INTERRUPTED:
+            board.end()
+            raise
         if error.code not in (None, 0):
             fail(board, f"SystemExit: {error.code}\n")
     except BaseException as error:  # it is shown by the launcher

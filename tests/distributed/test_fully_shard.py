@@ -10,8 +10,7 @@ import minifuse as mf
 import minifuse.distributed as dist
 from minifuse import nn, optim
 
-from .models import X, Y, assert_equals_one_rank, gpt, loss_of, mlp, train, train_alone
-from .test_tensor_parallel import sharded as tensor_parallel
+from .models import X, Y, assert_equals_one_rank, gpt, loss_of, mlp, own_part, tensor_parallel, train, train_alone
 
 fully_shard = sys.modules["minifuse.distributed.fully_shard"]  # the name in the package is that of the function
 
@@ -108,7 +107,7 @@ def test_another_number_of_ranks_continues_a_run(tmp_path):
         return model, optim.AdamW(model.parameters(), lr=0.01)
 
     def run(model, optimizer, steps):
-        x, y = (mf.tensor(np.split(a, dist.size())[dist.rank()]) for a in (X, Y))
+        x, y = (mf.tensor(own_part(a, "data")) for a in (X, Y))
         losses = []
         for _ in range(steps):
             optimizer.zero_grad()

@@ -1,67 +1,16 @@
 """Pipelines on simulated ranks: losses and weights of one rank, idle time, and errors."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import minifuse as mf
 import minifuse.distributed as dist
-from minifuse import nn, optim
+from minifuse import nn
 from minifuse.core.errors import DistributedError, ShapeError
 from minifuse.engines.cost import Link
 from minifuse.engines.simulated import Simulation
 
-from .models import DATA, X, Y, gpt, mlp
-
-
-class Ends(nn.Module):
-    """A stage of some modules of a GPT: the embeddings, blocks, or the head."""
-
-    def __init__(self, model, first, blocks, last):
-        self.blocks = nn.ModuleList(list(model.blocks)[blocks])
-        self.tokens, self.places = (model.tokens, model.places) if first else (None, None)
-        self.norm, self.head = (model.norm, model.head) if last else (None, None)
-
-    def forward(self, x):
-        if self.tokens is not None:
-            x = self.tokens(x) + self.places.weight[: x.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return x if self.head is None else self.head(self.norm(x))
-
-
-def stages_of_mlp(count):
-    layers = list(mlp())
-    cuts = [0, 2, 5] if count == 2 else [0, 1, 3, 5]
-    return [nn.Sequential(*layers[start:stop]) for start, stop in pairwise(cuts)]
-
-
-def stages_of_gpt(count):
-    model = gpt(layers=2)
-    return [Ends(model, k == 0, slice(k * 2 // count, (k + 1) * 2 // count), k == count - 1) for k in range(count)]
-
-
-def loss(y, targets):
-    return nn.functional.cross_entropy(y.reshape(-1, y.shape[-1]), targets.reshape(-1))
-
-
-def train(make, count, schedule="1f1b", steps=20, fused=True, kind="AdamW"):
-    dist.seed(5)
-    group = dist.group("stage")
-    data = dist.group("data")
-    x, y = (mf.tensor(np.split(a, data.size)[data.rank]) for a in (DATA[mlp] if make is stages_of_mlp else DATA[gpt]))
-    pipeline = dist.Pipeline(make(count), len(x) if group.size > 1 else 1, loss, schedule, group, fused)
-    optimizer = getattr(optim, kind)(pipeline.stage.parameters(), lr=0.01)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        mean = dist.all_reduce(pipeline.step(x, y), "mean", data)
-        dist.average_gradients(pipeline.stage, data)
-        losses.append((float(mean), float(pipeline.clip_grad_norm_(0.5))))
-        optimizer.step()
-    return losses, [p.numpy().copy() for p in pipeline.stage.parameters()]
-
+from .models import X, Y, cross_entropy, stages_of_gpt, stages_of_mlp, train_pipeline
 
 CASES = [  # stages, their number, ranks along data, options
     (stages_of_mlp, 2, 1, {"schedule": "gpipe", "steps": 60}),
@@ -72,8 +21,8 @@ CASES = [  # stages, their number, ranks along data, options
 
 @pytest.mark.parametrize(("make", "count", "data", "options"), CASES)
 def test_losses_are_those_of_one_rank(make, count, data, options):
-    expected, _ = train(make, count, **options)
-    results = dist.simulate(count * data, lambda: train(make, count, **options), {"data": data, "stage": count})
+    expected, _ = train_pipeline(make, count, **options)
+    results = dist.simulate(count * data, lambda: train_pipeline(make, count, **options), {"data": data, "stage": count})
     for rank, (losses, weights) in enumerate(results):
         np.testing.assert_allclose(losses, expected, rtol=1e-6)
         assert all((a == b).all() for a, b in zip(weights, results[rank % count][1], strict=True))
@@ -105,7 +54,7 @@ def test_new_shapes_are_sent_to_the_next_stage():
 
 
 def pipeline(**options):
-    return dist.Pipeline(**{"stages": [nn.Tanh(), nn.Tanh()], "micro_batches": 2, "loss": loss} | options)
+    return dist.Pipeline(**{"stages": [nn.Tanh(), nn.Tanh()], "micro_batches": 2, "loss": cross_entropy} | options)
 
 
 ERRORS = {

@@ -8,7 +8,7 @@ import minifuse.distributed as dist
 from minifuse import nn
 from minifuse.core.errors import DistributedError, ShapeError
 
-from .models import TARGETS, TEXT, gpt, loss_of
+from .models import assert_equals_one_rank, gpt, train, train_alone, with_ring_attention
 
 RNG = np.random.default_rng(3)
 Q, K, V = RNG.standard_normal((3, 2, 3, 12, 4)) * 3
@@ -35,37 +35,11 @@ def test_values_and_gradients_are_those_of_the_whole_sequence(ranks, is_causal, 
 
 
 def test_losses_of_a_gpt_are_those_of_one_rank():
-    def train():
-        group = dist.group("sequence")
-        dist.seed(5)
-        model = dist.parallelize(gpt(), {"blocks.*.attention": "ring"}, group)
-        optimizer = mf.optim.AdamW(model.parameters(), lr=0.01)
-        batch = dist.group("data")
-        start, length = group.rank * 8 // group.size, 8 // group.size
-        x, y = (np.split(a, batch.size)[batch.rank][:, start : start + length] for a in (TEXT, TARGETS))
-        places = model.places.weight
-
-        def network(x):
-            z = model.tokens(x) + places[start : start + length]
-            for block in model.blocks:
-                z = block(z)
-            return model.head(model.norm(z))
-
-        def step(x, y):
-            optimizer.zero_grad()
-            loss = loss_of(network, x, y)
-            loss.backward()
-            dist.average_gradients(model)
-            norm = mf.optim.clip_grad_norm_(model.parameters(), 0.5)
-            optimizer.step()
-            return dist.all_reduce(loss.detach(), "mean"), norm
-
-        run = mf.fuse(step)
-        return [tuple(float(z) for z in run(mf.tensor(x), mf.tensor(y))) for _ in range(20)]
-
-    expected = train()
-    for losses in dist.simulate(4, train, {"data": 2, "sequence": 2}):
-        np.testing.assert_allclose(losses, expected, rtol=1e-6)
+    expected, _ = train_alone(gpt)
+    results = dist.simulate(
+        4, lambda: train(gpt, with_ring_attention, axes=("data", "sequence")), {"data": 2, "sequence": 2}
+    )
+    assert_equals_one_rank(results, expected)
 
 
 ERRORS = {

@@ -11,17 +11,7 @@ from minifuse import nn
 from minifuse.core.errors import DistributedError, ShapeError
 from minifuse.engines.simulated import Simulation
 
-from .models import assert_equals_one_rank, gpt, mlp, train, train_alone
-
-STYLES = {
-    mlp: {"0": "column", "2": "row", "4": "column, gathered"},
-    gpt: {"blocks.*.mlp.0": "column", "blocks.*.mlp.2": "row", "blocks.*.attention": "heads"},
-}
-
-
-def sharded(make):
-    return lambda model: dist.parallelize(model, STYLES[make], dist.group("model"))
-
+from .models import assert_equals_one_rank, gpt, mlp, tensor_parallel, train, train_alone
 
 CASES = [  # make, data, model, options
     (mlp, 1, 2, {"steps": 60}),
@@ -35,7 +25,9 @@ CASES = [  # make, data, model, options
 @pytest.mark.parametrize(("make", "data", "model", "options"), CASES)
 def test_losses_are_those_of_one_rank(make, data, model, options):
     expected, weights = train_alone(make, **options)
-    results = dist.simulate(data * model, lambda: train(make, sharded(make), **options), {"data": data, "model": model})
+    results = dist.simulate(
+        data * model, lambda: train(make, tensor_parallel(make), **options), {"data": data, "model": model}
+    )
     assert_equals_one_rank(results, expected)
     if make is mlp:
         for name, w in results[0][1].items():
@@ -57,7 +49,7 @@ def test_second_derivatives_are_those_of_one_rank(fused):
 
     def second():
         dist.seed(1)
-        model = sharded(mlp)(mlp())
+        model = tensor_parallel(mlp)(mlp())
         slope = mf.grad(lambda x: (model(x) ** 2).sum())
         curvature = mf.grad(lambda x: (slope(x) ** 2).sum())
         return (mf.fuse(curvature) if fused else curvature)(mf.tensor(x)).numpy()
@@ -70,7 +62,7 @@ def test_second_derivatives_are_those_of_one_rank(fused):
 def test_share_copies_each_shard_along_the_other_axes():
     def program():
         mf.manual_seed(dist.group("data").rank)
-        model = sharded(mlp)(mlp())
+        model = tensor_parallel(mlp)(mlp())
         dist.share(model, source=2)
         return [dist.full_tensor(p).numpy() for p in model.parameters()]
 
@@ -83,7 +75,7 @@ def test_share_copies_each_shard_along_the_other_axes():
 def test_a_checkpoint_of_shards_has_the_whole_weights(tmp_path):
     def program():
         dist.seed(0)
-        model = sharded(mlp)(mlp())
+        model = tensor_parallel(mlp)(mlp())
         return mf.save_sharded(model.state_dict(), tmp_path, rank=dist.rank(), size=dist.size())
 
     assert dist.simulate(4, program, {"data": 2, "model": 2}) == [False, False, False, True]

@@ -137,6 +137,19 @@ def test_no_rank_survives_the_launcher(tmp_path, engine, number):
     assert launcher.returncode == (130 if number == signal.SIGINT else -number)
 
 
+@both_engines
+def test_ranks_may_save_after_an_interruption(tmp_path, engine):
+    text = START + (
+        "def save(number, frame):\n    time.sleep(1.5)\n    pathlib.Path(f'saved{rank}').touch()\n    sys.exit(130)\n"
+        "signal.signal(signal.SIGINT, save)\npathlib.Path(f'ready{rank}').touch()\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen(command(write(tmp_path, text), engine=engine), cwd=tmp_path, env=environment()) as launcher:
+        wait_for(lambda: all((tmp_path / f"ready{rank}").exists() for rank in range(2)))
+        launcher.send_signal(signal.SIGINT)
+    assert launcher.returncode == 130
+    assert all((tmp_path / f"saved{rank}").exists() for rank in range(2))
+
+
 def test_a_program_started_by_mpiexec_finds_its_rank(tmp_path):
     mpiexec = Path(sys.executable).with_name("mpiexec")
     script = write(

@@ -1,7 +1,9 @@
-"""`minifuse train NAME --ranks 2`: the losses of one process, also after a rank was killed and started again."""
+"""`minifuse train NAME --ranks 2`: the losses of one process, also after a stop or a kill, on any number of ranks."""
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,18 +13,32 @@ from pathlib import Path
 import pytest
 
 import minifuse.distributed as dist
+from minifuse.cli.recipes import is_true_on_any_rank
 from minifuse.core.errors import TrainingError
 from minifuse.recipes import recipe_named
 from minifuse.training import Trainer
 
 TIMEOUT = 120  # seconds
 SMALL = ("--epochs", "1", "--set", "hidden=8")
+MANY_STEPS = ("--epochs", "3", "--batch", "8", "--rate", "0.005")  # so few rounding errors grow in 540 steps
+
+
+def start(*words):
+    """Start `minifuse train`, and return the process."""
+    command = [sys.executable, "-m", "minifuse", "train", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def train(folder, *options):
     """Start a run of the recipe mlp, and return the process."""
-    command = [sys.executable, "-m", "minifuse", "train", "mlp", *SMALL, "--out", str(folder), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return start("mlp", *SMALL, "--out", folder, *options)
+
+
+def wait_for_steps(folder):
+    """Wait until a run has logged a step."""
+    log, limit = folder / "log.jsonl", time.monotonic() + TIMEOUT
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < limit:
+        time.sleep(0.002)
 
 
 def losses(folder):
@@ -37,13 +53,73 @@ def ranks_of(launcher):
     return [int(pid) for pid in children]
 
 
-def test_two_processes_have_the_losses_of_one(tmp_path):
-    runs = [train(tmp_path / "one"), train(tmp_path / "two", "--ranks", "2")]
+def assert_close(found, expected):
+    assert found.keys() == expected.keys()
+    assert all(abs(found[k] - loss) <= 1e-6 * abs(loss) for k, loss in expected.items())
+
+
+def test_two_ranks_have_the_losses_of_one(tmp_path):
+    options = {"one": (), "two": ("--ranks", "2"), "simulated": ("--ranks", "2", "--engine", "simulated")}
+    runs = [train(tmp_path / name, *words) for name, words in options.items()]
     texts = [run.communicate(timeout=TIMEOUT)[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], "\n".join(texts)
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert one.keys() == two.keys()
-    assert all(abs(one[k] - two[k]) <= 1e-6 * abs(one[k]) for k in one)
+    assert [run.returncode for run in runs] == [0, 0, 0], "\n".join(texts)
+    assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"))
+    assert losses(tmp_path / "simulated") == losses(tmp_path / "two")
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """A run on 2 ranks that was interrupted by Ctrl-C, and what it printed."""
+    folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    run = train(folder, *MANY_STEPS, "--ranks", "2")
+    wait_for_steps(folder)
+    run.send_signal(signal.SIGINT)
+    text = run.communicate(timeout=TIMEOUT)[0]
+    assert run.returncode == 130, text
+    return folder, text
+
+
+@pytest.fixture(scope="module")
+def expected_losses(tmp_path_factory):
+    """The losses of the same run on one rank, without an interruption."""
+    folder = tmp_path_factory.mktemp("runs") / "unbroken"
+    run = train(folder, *MANY_STEPS)
+    text = run.communicate(timeout=TIMEOUT)[0]
+    assert run.returncode == 0, text
+    return losses(folder)
+
+
+def test_ctrl_c_stops_all_ranks_after_a_step_and_says_how_to_continue(interrupted):
+    folder, text = interrupted
+    found = re.search(r"stopped after step (\d+); to continue: minifuse train --resume (\S+) --ranks 2\n", text)
+    assert found, text
+    assert found[2] == str(folder)
+    assert int(found[1]) == max(losses(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "checkpoint.safetensors",
+        "config.json",
+        "curves.png",
+        "log.jsonl",
+    ]
+
+
+def test_all_ranks_stop_if_one_was_interrupted():
+    assert dist.simulate(3, lambda: is_true_on_any_rank(dist.rank() == 1)) == [True] * 3
+    assert dist.simulate(3, lambda: is_true_on_any_rank(False)) == [False] * 3
+    assert [is_true_on_any_rank(flag) for flag in (False, True)] == [False, True]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_another_number_of_ranks_continues_with_the_losses_of_one(interrupted, expected_losses, tmp_path, ranks):
+    folder = shutil.copytree(interrupted[0], tmp_path / "run")
+    done = losses(folder)
+    assert 0 < len(done) < len(expected_losses)
+    run = start("--resume", folder, "--ranks", ranks)
+    text = run.communicate(timeout=TIMEOUT)[0]
+    assert run.returncode == 0, text
+    found = losses(folder)
+    assert done.items() <= found.items()
+    assert_close(found, expected_losses)
 
 
 @pytest.mark.thorough
@@ -55,10 +131,7 @@ def test_a_killed_rank_starts_again_with_the_same_losses(tmp_path, delay):
     unbroken = train(tmp_path / "unbroken", *options)
     assert unbroken.communicate(timeout=TIMEOUT)[0]
     broken = train(tmp_path / "broken", *options, "--restarts", "1")
-    limit = time.monotonic() + TIMEOUT
-    log = tmp_path / "broken" / "log.jsonl"
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < limit:
-        time.sleep(0.01)
+    wait_for_steps(tmp_path / "broken")
     time.sleep(delay)
     os.kill(ranks_of(broken.pid)[1], signal.SIGKILL)
     text = broken.communicate(timeout=TIMEOUT)[0]

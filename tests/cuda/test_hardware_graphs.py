@@ -76,7 +76,7 @@ def parts(gpu):
 
 @pytest.fixture
 def sequence(gpu, parts):
-    return gpu.join(parts, COUNTS)
+    return gpu.join(parts, COUNTS, {})
 
 
 def expect(memory, parts, values):

@@ -145,7 +145,7 @@ def test_a_graph_keeps_its_table(gpu):
     other, _, _ = launch_over(gpu, sizes)
     outs, more = ([mf.zeros(n) for n in sizes] for _ in range(2))
     count = 2 * len(sizes) + 1
-    sequence = gpu.join([bound, other], [count, count])
+    sequence = gpu.join([bound, other], [count, count], {})
     for _ in range(3):
         sequence(*values(outs, xs), *values(more, xs))
     assert len(sequence.replays) == 1

@@ -8,18 +8,13 @@ import minifuse.distributed as dist
 from minifuse import optim
 from minifuse.core.errors import DistributedError
 
-from .models import DATA, assert_equals_one_rank, gpt, loss_of, mlp, train, train_alone
-from .test_tensor_parallel import STYLES
+from .models import DATA, assert_equals_one_rank, gpt, loss_of, mlp, tensor_parallel, train, train_alone
 
 MESH = {"data": 2, "model": 2}
 
 
-def parallel(model, make=mlp):
-    return dist.parallelize(model, STYLES[make], dist.group("model"))
-
-
 def parallel_shards(make):
-    return lambda model: dist.fully_shard(parallel(model, make), group=dist.group("data"))
+    return lambda model: dist.fully_shard(tensor_parallel(make)(model), group=dist.group("data"))
 
 
 @pytest.mark.parametrize(("make", "fused"), [(mlp, False), (gpt, True)])
@@ -30,7 +25,7 @@ def test_losses_and_norms_are_those_of_one_rank(make, fused):
 
 
 def divide_layers(model):
-    return parallel(model), optim.AdamW
+    return tensor_parallel(mlp)(model), optim.AdamW
 
 
 def divide_twice(model):
@@ -38,7 +33,7 @@ def divide_twice(model):
 
 
 def divide_layers_and_state(model):
-    return parallel(model), lambda *args, **kw: dist.shard_optimizer(optim.AdamW(*args, **kw))
+    return tensor_parallel(mlp)(model), lambda *args, **kw: dist.shard_optimizer(optim.AdamW(*args, **kw))
 
 
 def run(prepare, folder, loads=True, steps=3):
@@ -81,7 +76,7 @@ def test_another_mesh_continues_a_run(first, second, sizes, tmp_path):
 
 def test_a_second_division_along_the_same_ranks_is_refused():
     with pytest.raises(DistributedError, match="divided along model already, got a division along model"):
-        dist.simulate(2, lambda: dist.fully_shard(parallel(mlp()), group=dist.group("model")), {"model": 2})
+        dist.simulate(2, lambda: dist.fully_shard(tensor_parallel(mlp)(mlp()), group=dist.group("model")), {"model": 2})
 
 
 def test_a_state_that_is_divided_already_is_refused():

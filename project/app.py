@@ -14,16 +14,34 @@ from project.screens import OWN, PAGES
 from project.screens.user_kernel import KERNEL
 
 ROOM = """
-.block-container { padding: 3rem 2rem; }
+[data-testid="stHeader"] { height: 2.75rem; min-height: 2.75rem; }
+.block-container { padding: 2.9rem 1.5rem 1rem; max-width: none; }
+.block-container > [data-testid="stVerticalBlock"] { gap: 0.35rem; }
+[data-testid="stMain"] h1 { font-size: 1.35rem; padding: 0; }
+.st-key-head [data-testid="stColumn"]:first-child [data-testid="stVerticalBlock"] { gap: 0; }
+.st-key-head h1 { line-height: 1.4; }
+.st-key-head [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
+.st-key-head [data-testid="stCaptionContainer"] { line-height: 1.3; margin: 0; }
+.st-key-head [data-testid="stWidgetLabel"] { min-height: 0; margin-bottom: 0.1rem; }
+@media (max-width: 640px) {
+  .block-container { padding: 2.9rem 0.75rem 1rem; }
+  .block-container > [data-testid="stVerticalBlock"] > * { order: 4; }
+  .block-container > [data-testid="stVerticalBlock"] > :has([data-testid^="stBidiComponent"]) { order: 2; }
+  .st-key-head, :has(> .st-key-head), .st-key-head [data-testid="stLayoutWrapper"],
+  .st-key-head [data-testid="stHorizontalBlock"] { display: contents !important; }
+  .st-key-head [data-testid="stColumn"] { order: 3; }
+  .st-key-head [data-testid="stColumn"]:first-child { order: 1; }
+}
 [data-testid="stCode"] code { font-size: 0.75rem; }
-"""  # leaves room for source and picture; as a [theme] of the configuration it would disable the dark theme
+"""  # leaves room for the picture; as a [theme] of the configuration it would disable the dark theme
 
-st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="auto")
+st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
 st.html(f"<style>{ROOM}</style>")
 st.navigation(
     [
         st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)
         for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
-    ]
+    ],
+    position="top",
 ).run()
 warm_up.begin()  # once per server, after its first page is drawn

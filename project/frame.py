@@ -1,17 +1,20 @@
-"""The frame of a page: source, picture, facts, and downloads."""
+"""The frame of a page: title, controls in one row, the stage, and a drawer with facts."""
 
 import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from .components.board import board
+from .components.stage import stage
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
 
@@ -30,18 +33,24 @@ class PageContent:
     """The command that prints the same facts."""
 
 
+def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
+    """Draw the title and one sentence, and return columns of these widths beside them for the controls.
+
+    On a phone, the controls stand below the picture.
+    """
+    with st.container(key="head"):
+        words, *columns = st.columns([1.5, *widths] if widths else 1, vertical_alignment="top")
+    words.title(title, anchor=False)
+    words.caption(text)
+    return columns
+
+
 def show_page(shown: PageContent) -> str | None:
     """Draw the frame with its content, and return the link of the selected cell."""
-    if shown.source:
-        left, right = st.columns(2, gap="medium")
-        with left:
-            show_source(shown)
-    else:
-        right = st.container()
-    with right:
-        chosen = board(shown.picture, key=f"board-{shown.name}")
-    show_facts(shown.facts)
-    show_downloads(shown)
+    chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title)
+    with st.expander("Facts"):
+        show_facts(shown.facts)
+        show_downloads(shown)
     return chosen
 
 
@@ -74,13 +83,11 @@ def show_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_downloads(shown: PageContent) -> None:
-    """Draw the picture as a table, the buttons to download it, and the command."""
+    """Draw the picture as a table, the button to download it, and the command."""
     rows = shown.picture.as_rows()
-    with st.expander("The same as a table"):
-        st.dataframe(rows, hide_index=True, width="stretch")
-    with st.container(horizontal=True):
-        st.download_button("SVG", shown.picture.as_svg(), f"{shown.name}.svg", "image/svg+xml", key=f"svg-{shown.name}")
-        st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
+    st.markdown("**The picture as a table**")
+    st.dataframe(rows, hide_index=True, width="stretch")
+    st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
     if shown.command:
         st.code(shown.command, language="console", wrap_lines=True)
     st.caption("The address of this page is the whole of its state: copy it to show somebody the same picture.")

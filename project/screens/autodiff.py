@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import autodiff, functions
 from ..views.cited_facts import Line
 
@@ -19,12 +19,12 @@ def load_backward_pass(name: str, size: int) -> autodiff.BackwardPass:
 
 def page() -> None:
     """Draw a function and the steps of its backward pass."""
-    st.title("Autodiff")
-    st.write(
-        "A value remembers the call that made it. `backward()` asks each call once, from the last to the first, what its "
-        "inputs receive; what arrives at a value is added up. Play the steps."
+    left, right = show_head(
+        "Autodiff",
+        "backward() asks each call once, the last first, what its inputs receive; a value adds up what arrives.",
+        1,
+        1,
     )
-    left, right = st.columns([2, 1])
     names = [found.name for found in functions.DIFFERENTIATED]
     name = left.selectbox("a function", names, key="autodiff_function", bind="query-params") or names[0]
     size = right.select_slider("size", autodiff.SIZES, value=2, key="autodiff_size", bind="query-params")

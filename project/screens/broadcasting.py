@@ -6,7 +6,7 @@ from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.layout import broadcast
 from minifuse.ir.array_functions import View
 
-from ..frame import PageContent, show_error, show_page, show_source
+from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import broadcasting, expressions
 from ..views.sources import source_lines
 from .chosen import choose_element
@@ -14,12 +14,9 @@ from .chosen import choose_element
 
 def page() -> None:
     """Draw two shapes and their broadcast result."""
-    st.title("Broadcasting")
-    st.write(
-        "Two tensors meet at their last dims. Where one has size 1, or no dim at all, its elements are read again and "
-        "again; so in the backward pass they receive a sum."
+    first, second, third, fourth = show_head(
+        "Broadcasting", "Where a dim has size 1, its elements are read again and again; gradients add up there.", 1, 1, 1, 1
     )
-    first, second, third, fourth = st.columns(4)
     x = first.text_input("shape of x", key="broadcasting_x", placeholder="3, 1", bind="query-params")
     y = second.text_input("shape of y", key="broadcasting_y", placeholder="4", bind="query-params")
     operations = broadcasting.OPERATIONS

@@ -4,7 +4,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import folds
 
 
@@ -18,14 +18,13 @@ def page_content(subject: str, shape: tuple[int, ...], backend: str, cell: int, 
 
 def page() -> None:
     """Draw an operation, and the computation of one cell of its output."""
-    st.title("Map, zip, reduce")
-    st.write("Three patterns make every tensor operation. Here is one cell of the output, and what it is made of.")
-    left, middle, right = st.columns(3)
+    left, middle, right, one, two, three = show_head(
+        "Map, zip, reduce", "One cell of the output, and what it is made of.", 1.2, 0.9, 0.9, 0.8, 0.8, 0.8
+    )
     subject = left.selectbox("an operation", list(folds.SUBJECTS), key="folds_operation", bind="query-params")
     backend = middle.selectbox("on the backend", folds.BACKENDS, key="folds_backend", bind="query-params")
     size = right.selectbox("of the size", list(folds.SIZES), key="folds_size", bind="query-params")
     shape = folds.SIZES[size]
-    one, two, three = st.columns(3)
     cell = one.number_input("cell of the output", 0, folds.MAX_DRAWN_ELEMENTS - 1, 1, key="folds_cell", bind="query-params")
     piece = 0
     if shape:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page, show_source
+from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import functions, fusion, fusion_steps
 from ..views.cited_facts import Line
 from ..views.function_parts import FunctionParts
@@ -23,12 +23,9 @@ def load_parts(name: str, rows: int, backend: str) -> FunctionParts:
 
 def page() -> None:
     """Draw a function, and the kernels that it is compiled to."""
-    st.title("Fusion")
-    st.write(
-        "Most of what a network computes takes no time to compute: it takes time to fetch, and to write back. `@mf.fuse` "
-        "makes of a whole function as few kernels as it can. Here is what it made, and why not fewer."
+    left, middle, right, last = show_head(
+        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 1.3, 0.8, 0.7, 1.3
     )
-    left, middle, right = st.columns([2, 1, 1])
     names = [found.name for found in functions.FUSED]
     name = left.selectbox("a function", names, key="fusion_function", bind="query-params") or names[0]
     rows = middle.select_slider(
@@ -42,7 +39,7 @@ def page() -> None:
         return
     plays = fusion.PLAYS
     play = (
-        st.segmented_control("what is played", plays, default=plays[0], key="fusion_play", bind="query-params") or plays[0]
+        last.segmented_control("what is played", plays, default=plays[0], key="fusion_play", bind="query-params") or plays[0]
     )
     chosen = st.session_state.get("board-fusion", {}).get("chosen")
     picture, facts = fusion.picture(found, play), fusion.facts(found, chosen)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import hardware_counters, matmul
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
@@ -16,18 +16,14 @@ MAX_BLOCK = (matmul.MAX_SIZE // min(TILES)) ** 2 - 1
 
 def page() -> None:
     """Draw a matmul, block by block, by a correct or a broken kernel."""
-    st.title("Matmul")
-    st.write(
-        "Each element of out is a row of a times a column of b. What makes one kernel faster than another is how often it "
-        "loads the same element. The tiles are smaller here than on a GPU; the code is the same."
+    left, right, *columns = show_head(
+        "Matmul", "An element of out is a row of a times a column of b.", 1.3, 0.6, 0.8, 0.8, 0.8, 0.6
     )
-    left, right = st.columns([2, 1])
     name = left.selectbox("kernel", KERNELS, index=1, key="matmul_kernel", bind="query-params")
-    tile = int(right.selectbox("side of a tile", SIDES, key="matmul_tile", bind="query-params"))
-    columns = st.columns(4)
-    rows = columns[0].slider("rows of a, M", 1, matmul.MAX_SIZE, 8, key="matmul_M", bind="query-params")
-    across = columns[1].slider("columns of b, N", 1, matmul.MAX_SIZE, 10, key="matmul_N", bind="query-params")
-    depth = columns[2].slider("columns of a, K", 1, matmul.MAX_SIZE, 8, key="matmul_K", bind="query-params")
+    tile = int(right.selectbox("tile", SIDES, key="matmul_tile", bind="query-params"))
+    rows = columns[0].slider("M, rows", 1, matmul.MAX_SIZE, 8, key="matmul_M", bind="query-params")
+    across = columns[1].slider("N, columns", 1, matmul.MAX_SIZE, 10, key="matmul_N", bind="query-params")
+    depth = columns[2].slider("K, depth", 1, matmul.MAX_SIZE, 8, key="matmul_K", bind="query-params")
     block = int(columns[3].number_input("block", 0, MAX_BLOCK, 0, key="matmul_block", bind="query-params"))
     try:
         shown, count = page_content(name, rows, across, depth, tile, block)
@@ -36,12 +32,11 @@ def page() -> None:
         return
     if block >= count:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
-    for column, row in zip(st.columns(len(LADDER)), compare_ladder(rows, across, depth, tile), strict=True):
-        column.metric(
-            f"{row['kernel']}: loads per output", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)"
-        )
-        column.caption(f"TRACED, from global memory; {row['shared']:.4g} from shared memory")
     show_page(shown)
+    st.markdown("**The ladder**: loads of each kernel for one output")
+    for column, row in zip(st.columns(len(LADDER)), compare_ladder(rows, across, depth, tile), strict=True):
+        column.metric(f"{row['kernel']}", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)")
+        column.caption(f"TRACED, from global memory; {row['shared']:.4g} from shared memory")
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -1,10 +1,13 @@
 """The page Memory."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import hardware_counters, memory
 from ..views.memory_kernels import (
     DTYPES,
@@ -17,27 +20,26 @@ from ..views.memory_kernels import (
     tiled_command,
 )
 
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
 SPACES = ("global", "shared")
 READS = ("column", "row")
 
 
 def page() -> None:
     """Draw the request of a warp, and its cost in memory."""
-    st.title("Memory")
-    st.write(
-        "The 32 lanes of a warp ask together. Global memory answers in sectors of 32 bytes, four to a cache line; shared "
-        "memory in wavefronts, one word from each of its 32 banks. Of global memory the lanes read a[stride * i + offset], "
-        "of shared memory a column or a row of a tile."
-    )
     known = hardware_counters.load_recording()
-    if known:
-        show_presets(known)
-    left, middle, right = st.columns(3)
+    left, middle, right, *others = show_head(
+        "Memory", "The 32 lanes of a warp ask together: how much does memory fetch?", 0.7, 0.7, 0.9, 0.9, 0.9, 0.9
+    )
     space = left.selectbox("memory", SPACES, key="memory_space", bind="query-params")
     dtype = middle.selectbox("element type", DTYPES, key="memory_dtype", bind="query-params")
     count = right.slider("lanes that take part", 0, memory.WARP, memory.WARP, key="memory_lanes", bind="query-params")
     try:
-        found, command, kernel = choose_tile_load(dtype, count) if space == "shared" else choose_global_load(dtype, count)
+        found, command, kernel = (
+            choose_tile_load(others, dtype, count) if space == "shared" else choose_global_load(others, dtype, count)
+        )
     except MinifuseError as error:
         show_error(error)
         return
@@ -52,6 +54,8 @@ def page() -> None:
             command,
         )
     )
+    if known:
+        show_presets(known)
 
 
 def show_presets(known: hardware_counters.Recording) -> None:
@@ -75,21 +79,21 @@ def apply_preset(preset: hardware_counters.Preset) -> None:
     )
 
 
-def choose_global_load(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
+def choose_global_load(
+    columns: "Sequence[DeltaGenerator]", dtype: str, count: int
+) -> tuple[memory.Request, str, str | None]:
     """Draw the controls of a global load, and return request, command, and the recorded kernel that makes it."""
-    left, right = st.columns(2)
+    left, right, _ = columns
     stride = left.slider("stride", 0, MAX_STRIDE, 1, key="memory_stride", bind="query-params")
     offset = right.slider("offset", 0, MAX_OFFSET, 0, key="memory_offset", bind="query-params")
     of = dtype, stride, offset, count
     return memory.trace_global_load(*of), strided_command(*of), hardware_counters.kernel_of_global(*of)
 
 
-def choose_tile_load(dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
+def choose_tile_load(columns: "Sequence[DeltaGenerator]", dtype: str, count: int) -> tuple[memory.Request, str, str | None]:
     """Draw the controls of a shared memory load, and return request, command, and the recorded kernel that makes it."""
-    left, middle, right = st.columns(3)
-    width = left.slider(
-        "elements in a row of the tile", MIN_WIDTH, MAX_WIDTH, MIN_WIDTH, key="memory_width", bind="query-params"
-    )
+    left, middle, right = columns
+    width = left.slider("row of the tile", MIN_WIDTH, MAX_WIDTH, MIN_WIDTH, key="memory_width", bind="query-params")
     reads = middle.selectbox("read a", READS, key="memory_reads", bind="query-params")
     which = right.slider("which one", 0, ROWS - 1, 0, key="memory_which", bind="query-params")
     of = dtype, width, reads == "column", which, count

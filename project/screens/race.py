@@ -4,7 +4,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page, show_source
+from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import race
 from ..views.cited_facts import MEANINGS, MEASURED
 from ..views.curves import line_chart
@@ -15,7 +15,7 @@ HEIGHT = 320  # height of the curves, in pixels
 
 def page() -> None:
     """Draw a race on this machine, and saved results."""
-    st.title("Race the backends")
+    show_head("Race the backends", "Who is fastest, at which size, and how far from the limit?")
     here, saved = st.tabs(["On this machine", "Saved results"])
     with here:
         show_race()

@@ -5,7 +5,7 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import Layout
 
-from ..frame import PageContent, show_error, show_page, show_source
+from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import expressions, next_views, strides
 from ..views.sources import source_lines
 from .chosen import choose_element
@@ -15,13 +15,17 @@ DEFAULT = next(iter(strides.EXAMPLES))
 
 def page() -> None:
     """Draw a shape, a chain of views, and the positions of the elements in the storage."""
-    st.title("Storage and strides")
-    st.write(
-        "A tensor is a line of numbers and a rule that says where each element lies in it. A view changes the rule alone."
+    first, left, middle, right = show_head(
+        "Storage and strides",
+        "A line of numbers, and a rule where each element lies. A view changes the rule alone.",
+        1,
+        0.7,
+        1.4,
+        0.8,
     )
-    idiom = st.selectbox("an idiom", list(strides.EXAMPLES), key="idiom", bind="query-params")
+    idiom = first.selectbox("an idiom", list(strides.EXAMPLES), key="idiom", bind="query-params")
     of_idiom = strides.EXAMPLES[idiom or DEFAULT]
-    left, middle, right = st.columns([1, 2, 1])
+    place = st.container()
     shape = left.text_input("shape of x", key="shape", placeholder=of_idiom[0], bind="query-params")
     views = middle.text_input("views of x", key="views", placeholder=of_idiom[1] or ".T[::2]", bind="query-params")
     try:
@@ -38,7 +42,8 @@ def page() -> None:
         board, sizes = "board-strides", found.layouts[-1].shape
         chosen = choose_element("element", "element", board, sizes, lambda link: strides.index_of(found, link))
     command = strides.command(found, chosen)
-    show_page(PageContent("strides", strides.picture(found, chosen), strides.facts(found, chosen), command=command))
+    with place:
+        show_page(PageContent("strides", strides.picture(found, chosen), strides.facts(found, chosen), command=command))
     method = strides.layout_method(found.steps)
     with st.expander(f"The rule that ran: Layout.{method}"):
         show_source(

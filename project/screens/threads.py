@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import threads
 from ..views.subjects import SUBJECTS
 
@@ -38,12 +38,12 @@ def select_clicked_thread() -> None:
 
 def page() -> None:
     """Draw a launch, and the timeline of one of its threads."""
-    st.title("Threads and blocks")
-    st.write("A launch is a grid of blocks, a block is made of warps, and a warp of 32 lanes: each lane is a thread.")
+    zero, one, two, three, four = show_head(
+        "Threads and blocks", "Each thread puts its numbers into a formula, and gets its element.", 1.4, 1, 1, 0.7, 0.7
+    )
     select_clicked_thread()
-    subject = st.selectbox("a kernel", list(SUBJECTS), key="threads_kernel", bind="query-params")
+    subject = zero.selectbox("a kernel", list(SUBJECTS), key="threads_kernel", bind="query-params")
     about = SUBJECTS[subject]
-    one, two, three, four = st.columns(4)
     if about.dims == 1:
         shape: tuple[int, ...] = (one.slider("elements", 0, 256, 50, key="threads_elements", bind="query-params"),)
     else:

@@ -8,8 +8,8 @@ import minifuse as mf
 from minifuse.core.errors import MinifuseError
 
 from .. import frame
-from ..components.board import board
-from ..frame import PageContent, show_error, show_page
+from ..components.stage import stage
+from ..frame import PageContent, show_error, show_head, show_page
 from ..views import train
 from ..views.curves import line_chart
 from ..views.train import Curve, Settings
@@ -26,8 +26,6 @@ RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 def page() -> None:
     """Draw a data set, a network, and its training."""
-    st.title("Train")
-    st.write("A small network learns by the loop that anybody would write. It can be stopped, and goes on where it stood.")
     settings, epochs = choose_settings()
     try:
         training = find_training(settings)
@@ -48,19 +46,20 @@ def page() -> None:
 def choose_settings() -> tuple[Settings, int]:
     """Draw the controls, and return the settings and the total number of epochs."""
     bound: dict[str, Any] = {"bind": "query-params"}
-    one, two, three, four = st.columns(4)
+    one, two, three, four, five, six = show_head(
+        "Train", "A small network learns: watch its boundary move.", 1, 1, 1, 1, 1, 1
+    )
     data = one.selectbox("data", train.SETS, index=train.SETS.index("circle"), key="train_data", **bound)
     names = mf.backends()
     backend = two.selectbox("backend", names, index=names.index("parallel"), key="train_backend", **bound)
     activation = three.selectbox("activation", list(train.ACTIVATIONS), key="train_activation", **bound)
     optimizer = four.selectbox("optimizer", train.OPTIMIZERS, key="train_optimizer", **bound)
-    one, two, three, four = st.columns(4)
-    hidden = one.slider("hidden values", 1, 64, 16, key="train_hidden", **bound)
-    rate = two.select_slider("learning rate", RATES, 0.1, key="train_rate", **bound)
-    epochs = three.slider("epochs in all", 5, 500, 100, 5, key="train_epochs", **bound)
-    seed = four.number_input("seed", 0, 9999, 0, key="train_seed", **bound)
+    hidden = five.slider("hidden values", 1, 64, 16, key="train_hidden", **bound)
+    epochs = six.slider("epochs in all", 5, 500, 100, 5, key="train_epochs", **bound)
     with st.expander("More"):
-        one, two = st.columns(2)
+        one, two, three, four = st.columns(4)
+        rate = three.select_slider("learning rate", RATES, 0.1, key="train_rate", **bound)
+        seed = four.number_input("seed", 0, 9999, 0, key="train_seed", **bound)
         count = one.slider("points", 20, 400, 120, 10, key="train_count", disabled=data == train.DIGITS, **bound)
         batch = two.slider("examples a step", 1, 128, 32, key="train_batch", **bound)
     count = Settings.count if data == train.DIGITS else count
@@ -147,7 +146,7 @@ def show_progress(training: Training, epochs: int, is_asked: bool) -> None:
             frame.show_facts(seen.facts)
     with left:
         if is_asked:
-            board(seen.picture, key="board-train")
+            stage(seen.picture, key="board-train")
             return
         command = training_command(training.run.settings, max(seen.epochs, 1))
         show_page(PageContent("train", seen.picture, seen.facts, command=command))

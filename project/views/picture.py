@@ -1,20 +1,19 @@
-"""A picture: grids of cells, some of which show the same thing in several places.
+"""A picture: grids of cells, edges between cells, hulls around them, and what changes in each step.
 
-Every page draws with it. A storage and its tensors, a block of threads, the bytes of a request, the tiles of a product: all
-are grids, and related cells share a link. A picture has a sentence that summarizes it, each cell has a label for screen
-readers, and the same facts are available as rows of a table, as SVG, and as data for the browser.
+Every page draws with it. A storage and its tensors, a block of threads, the bytes of a request, the tiles of a product, a
+graph: all are grids, and related cells share a link. A picture has a sentence that summarizes it, each cell has a label for
+screen readers, and the same facts are available as rows of a table, and as data for the browser, which arranges the grids.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 LOAD, STORE, SHARED, OTHER = "load", "store", "shared", "other"  # blue, vermillion, green, purple
 IDLE, CHOSEN, WASTED = "idle", "chosen", "wasted"  # hatched, framed, hatched in the color of loads
-KINDS = ("", LOAD, STORE, SHARED, OTHER, IDLE, CHOSEN, WASTED)
-COLORS = {LOAD: "#0072B2", STORE: "#D55E00", SHARED: "#009E73", OTHER: "#CC79A7"}
+PATH, RACE, WRONG = "path", "race", "wrong"  # pale yellow, red and dashed with a flash, struck out
+KINDS = ("", LOAD, STORE, SHARED, OTHER, PATH, RACE, WRONG, IDLE, CHOSEN, WASTED)
 WORDS = {
     LOAD: "is read",
     STORE: "is written",
@@ -23,10 +22,15 @@ WORDS = {
     IDLE: "does nothing",
     CHOSEN: "chosen",
     WASTED: "fetched and not used",
+    PATH: "belongs to the chosen one",
+    RACE: "a race",
+    WRONG: "has the wrong value",
 }
 MAX_CELLS = 4096
 MAX_NBYTES = 512 * 1024  # of the JSON data of one picture
-SIZE, GAP = 40, 24  # pixels of an SVG: the side of a cell, and the gap between two grids
+
+Place = tuple[str, int, int]
+"""A cell: the name of its grid, its row and its column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,14 @@ class Grid:
     cells: tuple[Cell, ...]
     row_names: tuple[str, ...] = ()
     column_names: tuple[str, ...] = ()
+    offsets: tuple[float, ...] = ()
+    """The place of each cell in its row, in columns, if it is not the column: of a node in a layer of a graph, say."""
+    gaps: tuple[int, int] = (0, 0)
+    """Pixels between columns and between rows, so that edges have room."""
 
     def __post_init__(self) -> None:
+        if self.offsets and len(self.offsets) != len(self.cells):
+            raise ValueError(f"{self.name}: got {len(self.offsets)} offsets, expected {len(self.cells)}, one for each cell")
         for cell in self.cells:
             if not (0 <= cell.row < self.rows and 0 <= cell.column < self.columns):
                 raise ValueError(f"{self.name}: a cell lies at {cell.row, cell.column}, beyond {self.rows, self.columns}")
@@ -66,12 +76,45 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow from a cell to another one."""
+
+    start: Place
+    end: Place
+    kind: str = ""
+    text: str = ""
+    """What stands beside the middle of the arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hull:
+    """A frame around cells: from a cell, so many rows down and so many columns to the right."""
+
+    start: Place
+    rows: int
+    columns: int
+    kind: str = ""
+    text: str = ""
+    """What stands above the frame."""
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """One step of an animated picture: a sentence, and the cells that are read, written or chosen."""
+    """One step of an animated picture: what is read, written or chosen, and the line of the source that runs."""
 
     sentence: str
     kinds: tuple[tuple[str, str], ...] = ()
     """(link, kind): the kind of the cells with that link in this step; all other cells keep their kinds."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """(link, text): the text in the cells with that link, in this step."""
+    edges: tuple[Edge, ...] = ()
+    hulls: tuple[Hull, ...] = ()
+    flights: tuple[Edge, ...] = ()
+    """Values that move from one cell to another when this step begins; the text is the value."""
+    line: int | None = None
+    """The number of the line of the source that runs."""
+    numbers: tuple[tuple[str, str], ...] = ()
+    """(value, what it counts): a few numbers to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +133,22 @@ class Picture:
     frames: tuple[Frame, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
     """(kind, its meaning in this picture), for kinds whose text in WORDS does not fit."""
+    edges: tuple[Edge, ...] = ()
+    """Edges in all steps."""
+    hulls: tuple[Hull, ...] = ()
+    """Hulls in all steps."""
+    layout: tuple[tuple[str, ...], ...] = ()
+    """The names of the grids in rows, as in a table whose cells may be empty (""); by default the browser arranges them."""
+    numbers: tuple[tuple[str, str], ...] = ()
+    """(value, what it counts): a few numbers to look at, in steps that have none of their own."""
+    first: int = 0
+    """The step that is shown first."""
     _data: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (count := sum(len(grid.cells) for grid in self.grids)) > MAX_CELLS:
             raise ValueError(f"a picture of {count:,} cells; expected at most {MAX_CELLS:,}: show a part, and say so")
+        self._check_places()
         data = picture_data(self)
         if (nbytes := len(json.dumps(data, separators=(",", ":")))) > MAX_NBYTES:
             raise ValueError(f"a picture of {nbytes:,} bytes; expected at most {MAX_NBYTES:,}: show a part, and say so")
@@ -127,24 +181,21 @@ class Picture:
             for cell in sorted_cells(grid)
         ]
 
-    def as_svg(self) -> str:
-        """Draw the picture as an SVG file, in black on white."""
-        parts, top = list[str](), 0
-        width = max([SIZE * (grid.columns + 1) for grid in self.grids], default=SIZE)
-        for grid in self.grids:
-            parts.append(f'<text x="0" y="{top + 14}" font-weight="bold">{escape(grid.title)}</text>')
-            top += 22
-            parts += [cell_svg(cell, top) for cell in sorted_cells(grid)]
-            top += SIZE * grid.rows + GAP
-        for kind, words in self.legend():
-            parts.append(f'<rect x="1" y="{top + 1}" width="{SIZE - 2}" height="16" {svg_style(kind)}/>')
-            parts.append(f'<text x="{SIZE + 6}" y="{top + 13}">{escape(words)}</text>')
-            top += GAP
-        return "\n".join([SVG.format(width=width, height=max(top, 1), title=escape(self.sentence)), *parts, "</svg>", ""])
+    def _check_places(self) -> None:
+        """Raise ValueError if an edge or a hull names a cell that does not exist, or the layout a grid."""
+        places = {(grid.name, cell.row, cell.column) for grid in self.grids for cell in grid.cells}
+        edges = [*self.edges, *(edge for frame in self.frames for edge in (*frame.edges, *frame.flights))]
+        hulls = [*self.hulls, *(hull for frame in self.frames for hull in frame.hulls)]
+        ends = [end for edge in edges for end in (edge.start, edge.end)] + [hull.start for hull in hulls]
+        names = {grid.name for grid in self.grids}
+        if unknown := [end for end in ends if end not in places]:
+            raise ValueError(f"an edge or hull is at {unknown[0]}, where no cell is")
+        if self.layout and sorted(filter(None, sum(self.layout, ()))) != sorted(names):
+            raise ValueError(f"the layout has {self.layout}, expected each of {', '.join(sorted(names))} once")
 
 
 def picture_data(picture: Picture) -> dict[str, Any]:
-    """Return a picture as lists and dicts; fields that most cells lack are omitted."""
+    """Return a picture as lists and dicts; fields that most pictures lack are omitted."""
     grids = [
         {
             "name": grid.name,
@@ -153,12 +204,49 @@ def picture_data(picture: Picture) -> dict[str, Any]:
             "columns": grid.columns,
             "rowNames": list(grid.row_names),
             "columnNames": list(grid.column_names),
-            "cells": [[c.row, c.column, c.text, c.label, c.kind, list(c.links)] for c in sorted_cells(grid)],
+            "gaps": list(grid.gaps),
+            "cells": [
+                [c.row, c.column, c.text, c.label, c.kind, list(c.links), *([round(offset, 3)] if grid.offsets else [])]
+                for c, offset in sorted_offsets(grid)
+            ],
         }
         for grid in picture.grids
     ]
-    frames = [{"sentence": frame.sentence, "kinds": [list(pair) for pair in frame.kinds]} for frame in picture.frames]
-    return {"sentence": picture.sentence, "grids": grids, "frames": frames}
+    data = {"sentence": picture.sentence, "grids": grids, "frames": [frame_data(frame) for frame in picture.frames]}
+    return data | without_empty(
+        edges=picture.edges, hulls=picture.hulls, layout=picture.layout, numbers=picture.numbers, first=picture.first
+    )
+
+
+def frame_data(frame: Frame) -> dict[str, Any]:
+    """Return a step as lists and dicts."""
+    others = without_empty(
+        texts=frame.texts,
+        edges=frame.edges,
+        hulls=frame.hulls,
+        flights=frame.flights,
+        line=frame.line,
+        numbers=frame.numbers,
+    )
+    return {"sentence": frame.sentence, "kinds": [list(pair) for pair in frame.kinds]} | others
+
+
+def without_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are not empty, with edges, hulls and tuples as lists."""
+    return {name: as_lists(value) for name, value in fields.items() if value}
+
+
+def as_lists(value: Any) -> Any:
+    """Return tuples, edges and hulls as lists, as JSON would."""
+    if isinstance(value, Edge | Hull):
+        return [as_lists(getattr(value, name)) for name in value.__dataclass_fields__]
+    return [as_lists(x) for x in value] if isinstance(value, tuple) else value
+
+
+def sorted_offsets(grid: Grid) -> list[tuple[Cell, float]]:
+    """Return the cells of a grid, row by row, each with its place in its row."""
+    pairs = zip(grid.cells, grid.offsets or [cell.column for cell in grid.cells], strict=True)
+    return sorted(pairs, key=lambda pair: (pair[0].row, pair[0].column))
 
 
 def sorted_cells(grid: Grid) -> list[Cell]:
@@ -169,33 +257,6 @@ def sorted_cells(grid: Grid) -> list[Cell]:
 def name_or_number(names: Sequence[str], k: int) -> str:
     """Return the name of a row or column, or its number."""
     return names[k] if k < len(names) else str(k)
-
-
-SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="monospace" font-size="11">
-<title>{title}</title>
-<defs><pattern id="hatch" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">\
-<rect width="2" height="6" fill="#888"/></pattern></defs>
-<rect width="100%" height="100%" fill="white"/>"""
-
-
-def cell_svg(cell: Cell, top: int) -> str:
-    """Draw a cell as SVG."""
-    x, y = SIZE * cell.column, top + SIZE * cell.row
-    text = "white" if cell.kind in COLORS else "black"
-    box = f'<rect x="{x + 1}" y="{y + 1}" width="{SIZE - 2}" height="{SIZE - 2}"'
-    return (
-        f"<g><title>{escape(cell.label)}</title>"
-        f"{box} {svg_style(cell.kind)}/>"
-        f'<text x="{x + SIZE // 2}" y="{y + SIZE // 2 + 4}" text-anchor="middle" fill="{text}">{escape(cell.text)}</text>'
-        "</g>"
-    )
-
-
-def svg_style(kind: str) -> str:
-    """Return the SVG attributes of fill and border of a kind."""
-    colour = COLORS.get(LOAD if kind == WASTED else kind)
-    fill = "url(#hatch)" if kind in (IDLE, WASTED) else colour or "white"
-    return f'fill="{fill}" stroke="{colour or "#333"}" stroke-width="{3 if kind == CHOSEN else 1}"'
 
 
 def ribbon(name: str, title: str, cells: Iterable[Cell], columns: int) -> Grid:

@@ -137,7 +137,7 @@ def test_page_has_a_picture_facts_and_downloads(page):
         without_exception(next(iter(buttons(app).values())).click().run())
     assert app.get("bidi_component")
     assert any({"fact", "value", "truth", "why"} <= set(table.value.columns) for table in app.table)
-    assert {button.label for button in app.get("download_button")} >= {"SVG", "CSV"}
+    assert {button.label for button in app.get("download_button")} >= {"CSV"}
 
 
 def test_page_addresses_titles_and_questions_are_unique():

@@ -126,7 +126,7 @@ def test_empty_single_and_long_arguments_draw(shape):
     example = functions.Example("squared", functions.polynomial, (shape,), "")
     found = autodiff.trace_backward(example, 1)
     drawn = autodiff.picture(found)
-    assert drawn.as_svg().startswith("<svg")
+    assert drawn.as_data()["sentence"]
     assert found.gradients[0].shape == shape
     assert ("elements 0..15 of 50" in str([grid.title for grid in drawn.grids])) == (shape == (50,))
 

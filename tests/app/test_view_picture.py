@@ -1,33 +1,29 @@
-"""Pictures: data for the browser, table and SVG show the same cells; their size is limited."""
+"""Pictures: data for the browser and table show the same cells; edges and hulls are at cells; their size is limited."""
 
 import json
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from project.views.picture import (
-    CHOSEN,
-    COLORS,
     IDLE,
     KINDS,
     LOAD,
     MAX_CELLS,
     MAX_NBYTES,
     STORE,
-    WASTED,
     WORDS,
     Cell,
+    Edge,
     Frame,
     Grid,
+    Hull,
     Picture,
     ribbon,
     slice_grids,
 )
 
-LOOKS = ("fill", "stroke", "stroke-width")
-SVG = "{http://www.w3.org/2000/svg}"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"), max_size=8)
 
 
@@ -41,7 +37,7 @@ def grids(draw, name="grid"):
 
 @given(st.lists(grids(), max_size=3), TEXTS)
 @settings(derandomize=True, max_examples=60, deadline=None)
-def test_data_table_and_svg_show_the_same_cells_in_reading_order(found, sentence):
+def test_data_and_table_show_the_same_cells_in_reading_order(found, sentence):
     picture = Picture(sentence, tuple(found))
     data = json.loads(json.dumps(picture.as_data()))
     sent = [cell for grid in data["grids"] for cell in grid["cells"]]
@@ -51,43 +47,61 @@ def test_data_table_and_svg_show_the_same_cells_in_reading_order(found, sentence
     assert [(row["shows"], row["in words"], row["is"]) for row in rows] == [
         (c.text, c.label, WORDS.get(c.kind, "")) for c in ordered
     ]
-    drawn = ElementTree.fromstring(picture.as_svg()).findall(f"{SVG}g")
-    assert [(g.find(f"{SVG}title").text or "", g.find(f"{SVG}text").text or "") for g in drawn] == [
-        (c.label, c.text) for c in ordered
-    ]
 
 
-def test_svg_cells_do_not_overlap():
-    picture = Picture(
-        "", (Grid("a", "a", 2, 2, (Cell(0, 0, "", ""), Cell(1, 1, "", ""))), Grid("b", "b", 1, 1, (Cell(0, 0, "", ""),)))
-    )
-    root = ElementTree.fromstring(picture.as_svg())
-    boxes = [{k: int(box.get(k)) for k in ("x", "y", "width", "height")} for box in root.iterfind(f"{SVG}g/{SVG}rect")]
-    for k, a in enumerate(boxes):
-        for b in boxes[k + 1 :]:
-            is_beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
-            assert is_beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
-        assert a["x"] + a["width"] <= int(root.get("width"))
-        assert a["y"] + a["height"] <= int(root.get("height"))
-
-
-def test_kinds_differ_by_more_than_color():
-    def look(kind):
-        box = ElementTree.fromstring(Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", kind),)),)).as_svg()).find(
-            f"{SVG}g/{SVG}rect"
-        )
-        return box.get("fill"), box.get("stroke"), box.get("stroke-width")
-
-    assert len({look(kind) for kind in KINDS}) == len(KINDS)
-    assert look(IDLE)[0] == look(WASTED)[0] == "url(#hatch)"
-    assert look(CHOSEN)[2] == "3"
-    assert look(LOAD)[0] == COLORS[LOAD] == "#0072B2"
-    assert look(STORE)[0] == COLORS[STORE] == "#D55E00"
+TWO = Grid("a", "", 1, 2, (Cell(0, 0, "", ""), Cell(0, 1, "", "")))
+FIRST, SECOND = ("a", 0, 0), ("a", 0, 1)
 
 
 def test_data_contains_the_frames():
     picture = Picture("", (), (Frame("first", (("a", LOAD), ("b", STORE))),))
     assert picture.as_data()["frames"] == [{"sentence": "first", "kinds": [["a", "load"], ["b", "store"]]}]
+
+
+def test_data_contains_edges_hulls_texts_line_and_numbers():
+    edge, hull = Edge(FIRST, SECOND, LOAD, "7"), Hull(FIRST, 1, 2, STORE)
+    frame = Frame("f", texts=(("x", "7"),), edges=(edge,), hulls=(hull,), flights=(edge,), line=3, numbers=(("7", "loads"),))
+    sent = json.loads(json.dumps(Picture("", (TWO,), (frame,), edges=(edge,), layout=(("", "a"),)).as_data()))
+    assert sent["edges"] == [[["a", 0, 0], ["a", 0, 1], "load", "7"]]
+    assert sent["layout"] == [["", "a"]]
+    assert sent["frames"][0] == {
+        "sentence": "f",
+        "kinds": [],
+        "texts": [["x", "7"]],
+        "edges": sent["edges"],
+        "hulls": [[["a", 0, 0], 1, 2, "store", ""]],
+        "flights": sent["edges"],
+        "line": 3,
+        "numbers": [["7", "loads"]],
+    }
+
+
+def test_offsets_are_sent_with_their_cells():
+    grid = Grid("a", "", 2, 2, (Cell(1, 0, "b", ""), Cell(0, 0, "a", "")), offsets=(0.5, 1.25), gaps=(20, 30))
+    (sent,) = Picture("", (grid,)).as_data()["grids"]
+    assert [cell[2:3] + cell[6:] for cell in sent["cells"]] == [["a", 1.25], ["b", 0.5]]
+    assert sent["gaps"] == [20, 30]
+    with pytest.raises(ValueError, match="a: got 1 offsets, expected 2, one for each cell"):
+        Grid("a", "", 1, 2, TWO.cells, offsets=(0.0,))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"edges": (Edge(FIRST, ("a", 1, 0)),)},
+        {"hulls": (Hull(("b", 0, 0), 1, 1),)},
+        {"frames": (Frame("", flights=(Edge(("a", 0, 2), FIRST),)),)},
+    ],
+)
+def test_an_edge_or_hull_without_a_cell_is_an_error(parts):
+    with pytest.raises(ValueError, match=r"an edge or hull is at .*, where no cell is"):
+        Picture("", (TWO,), **parts)
+
+
+@pytest.mark.parametrize("layout", [(("b",),), (("a", "a"),), (("",),)])
+def test_a_layout_has_each_grid_once(layout):
+    with pytest.raises(ValueError, match="expected each of a once"):
+        Picture("", (TWO,), layout=layout)
 
 
 def test_picture_may_rename_kinds():
@@ -102,13 +116,6 @@ def test_legend_lists_the_kinds_of_all_steps_in_words_of_the_picture():
     )
     assert picture.legend() == [(STORE, "a & b"), (IDLE, WORDS[IDLE])]
     assert Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", ""),)),)).legend() == []
-    root = ElementTree.fromstring(picture.as_svg())
-    texts = [text.text for text in root.findall(f"{SVG}text")]
-    assert texts[1:] == ["a & b", WORDS[IDLE]]  # after the title of the grid
-    of_cell, of_legend = root.find(f"{SVG}g/{SVG}rect"), root.findall(f"{SVG}rect")[1]
-    assert [of_legend.get(name) for name in LOOKS] == [of_cell.get(name) for name in LOOKS]
-    assert int(of_legend.get("y")) >= int(of_cell.get("y")) + int(of_cell.get("height"))
-    assert max(int(text.get("y")) for text in root.findall(f"{SVG}text")) < int(root.get("height"))
 
 
 @pytest.mark.parametrize(("row", "column"), [(-1, 0), (0, -1), (2, 0), (0, 3)])

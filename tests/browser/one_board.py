@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from project.components.board import board
+from project.components.stage import stage
 from project.views.picture import KINDS, LOAD, Cell, Frame, Grid, Picture, ribbon
 
 st.set_page_config(layout="wide")
@@ -26,4 +26,4 @@ picture = Picture(
     tuple(Frame(f"Step {k} reads storage {k}.", ((f"s{k}", LOAD),)) for k in range(columns)),
     words=(("other", "shared by several"),),
 )
-st.write(f"The server knows of {board(picture, 'board')}.")
+st.write(f"The server knows of {stage(picture, 'board')}.")

@@ -155,7 +155,7 @@ def test_step_is_in_the_address_of_its_page_only(app, visit):
     seen.page.get_by_label("one step on").click()
     seen.page.wait_for_function("() => location.search.includes('threads_step=3')")
     assert "threads_block=16" in seen.query
-    seen.page.get_by_test_id("stSidebarNavLink").filter(has_text="Fusion").click()
+    seen.page.get_by_test_id("stTopNavLink").filter(has_text="Fusion").click()
     seen.page.get_by_role("heading", name="Fusion", exact=True).wait_for()
     seen.settle()
     assert "threads_step" not in seen.query

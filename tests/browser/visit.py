@@ -20,7 +20,7 @@ PICTURES = """() => [...document.querySelectorAll('[data-testid^=stBidiComponent
 })"""
 # The table of facts, without measured times.
 FACTS = """() => [...document.querySelectorAll('[data-testid=stMain] [data-testid=stTable] table tr')]
-  .map((row) => [...row.children].map((cell) => cell.innerText)).filter((row) => !row.includes('MEASURED'))"""
+  .map((row) => [...row.children].map((cell) => cell.textContent.trim())).filter((row) => !row.includes('MEASURED'))"""
 FOCUSED = """() => {
   let found = document.activeElement;
   while (found?.shadowRoot?.activeElement) found = found.shadowRoot.activeElement;

@@ -1,0 +1,96 @@
+// Where the grids of a picture lie. All sizes are in the units of the picture, which is then scaled to fit the window.
+
+const TITLE = 19; // height of a line of a title
+const NAMES = 18; // height of the names of columns
+const GUTTER = 30; // between two grids
+const MARGIN = 8; // around the picture
+const DENSE = 24; // grids with more columns have small cells
+const CHAR = 7.6; // width of a character in a cell
+const LARGEST = 1.6; // pixels of a unit, at most
+const SMALLEST = 0.62; // and at least: smaller texts cannot be read, so the picture scrolls
+
+// Return the longest text that each cell of a grid has in any step.
+function longestText(grid, frames) {
+  const later = new Map();
+  for (const frame of frames)
+    for (const [link, text] of frame.texts ?? []) later.set(link, Math.max(later.get(link) ?? 0, text.length));
+  return Math.max(1, ...grid.cells.map(([, , text, , , links]) => Math.max(text.length, ...links.map((x) => later.get(x) ?? 0))));
+}
+
+// Break a text into lines of at most so many units.
+function wrapWords(text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+    if (lines.at(-1) && longer.length * 7 > width) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+// Return the sizes of a grid: of a cell, of the body, and of what stands above it and to its left.
+function measureGrid(grid, frames) {
+  const chars = longestText(grid, frames);
+  const isDense = grid.columns > DENSE;
+  const cell = { width: isDense ? Math.max(20, 7 + chars * 6.5) : Math.max(36, 12 + chars * CHAR), height: isDense ? 24 : 34 };
+  const [gapX, gapY] = grid.gaps ?? [0, 0];
+  const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
+  const height = (grid.rows - 1) * (cell.height + gapY) + cell.height;
+  const left = Math.max(0, ...grid.rowNames.map((name) => name.length * 6.6 + 10));
+  const lines = wrapWords(grid.title, Math.max(left + width, 230));
+  const top = lines.length * TITLE + (grid.columnNames.some(Boolean) ? NAMES : 6);
+  const titleWidth = Math.max(...lines.map((line) => line.length * 7));
+  return { grid, cell, pitch: [cell.width + gapX, cell.height + gapY], lines, chars, left, top, width, height, right: Math.max(width, titleWidth - left) };
+}
+
+// Place grids in rows; with `isTable`, their bodies are aligned in columns, too. Return the size of the whole.
+function placeRows(rows, isTable) {
+  const count = Math.max(...rows.map((row) => row.length));
+  const lefts = Array.from({ length: count }, (_, c) => Math.max(0, ...rows.map((row) => row[c]?.left ?? 0)));
+  const rights = Array.from({ length: count }, (_, c) => Math.max(0, ...rows.map((row) => row[c]?.right ?? 0)));
+  let [y, widest] = [MARGIN, 0];
+  const places = new Map();
+  for (const row of rows) {
+    let x = MARGIN;
+    const top = Math.max(0, ...row.map((box) => box?.top ?? 0));
+    row.forEach((box, c) => {
+      const left = isTable ? lefts[c] : (box?.left ?? 0);
+      if (box) places.set(box.grid.name, { ...box, x: x + left, y: y + top });
+      x += left + (isTable ? rights[c] : (box?.right ?? 0)) + GUTTER;
+    });
+    widest = Math.max(widest, x - GUTTER);
+    y += top + Math.max(0, ...row.map((box) => box?.height ?? 0)) + GUTTER;
+  }
+  return { places, width: widest + MARGIN, height: y - GUTTER + MARGIN + 4 };
+}
+
+// Put grids into rows, in their order, each row at most so wide.
+function wrapGrids(boxes, width) {
+  const rows = [[]];
+  let used = 0;
+  for (const box of boxes) {
+    const own = box.left + box.right + GUTTER;
+    if (rows.at(-1).length && used + own > width) [used] = [rows.push([]) && 0];
+    rows.at(-1).push(box);
+    used += own;
+  }
+  return rows;
+}
+
+// Arrange the grids so that their cells are as large as possible in a window: in the rows of the layout, or in any rows.
+function arrange(data, width, height) {
+  const boxes = data.grids.map((grid) => measureGrid(grid, data.frames));
+  const byName = new Map(boxes.map((box) => [box.grid.name, box]));
+  const scaleOf = (found) => Math.min(LARGEST, width / found.width, height / found.height);
+  const wraps = [];
+  for (let sum = 0, k = 0; k < boxes.length; k++) {
+    sum = boxes.slice(0, k + 1).reduce((total, box) => total + box.left + box.right + GUTTER, 0);
+    wraps.push(placeRows(wrapGrids(boxes, sum), false));
+  }
+  if (data.layout) wraps.push(placeRows(data.layout.map((row) => row.map((name) => byName.get(name))), true));
+  const best = wraps.reduce((a, b) => (scaleOf(b) > scaleOf(a) + 0.02 ? b : a), wraps.at(-1) ?? placeRows([[]], false));
+  const table = data.layout && wraps.at(-1);
+  const found = table && scaleOf(table) > SMALLEST ? table : best;
+  const scale = Math.max(scaleOf(found), Math.min(SMALLEST, LARGEST));
+  return { ...found, scale };
+}

@@ -1,0 +1,151 @@
+// Cells, edges, hulls and values that fly, in one SVG: all have the coordinates of the picture.
+
+const SVG = "http://www.w3.org/2000/svg";
+const TWEEN_MS = 240; // long enough to follow, short enough not to wait for
+const COLORED = ["", "load", "store", "shared", "other", "path", "race", "wrong", "idle", "chosen", "wasted"];
+
+// What says the same as a color: load is a corner, store a bar below, shared a bar at the left, race a flash, wrong a line.
+const MARKS = {
+  load: (w, h) => `M1 1 h${h * 0.34} l${-h * 0.34} ${h * 0.34} z`,
+  store: (w, h) => `M1 ${h - 1} v${-h * 0.15} h${w - 2} v${h * 0.15} z`,
+  shared: (w, h) => `M1 1 h4 v${h - 2} h-4 z`,
+  race: (w, h) => `M${w - 0.18 * h} 1 l${-h * 0.24} ${h * 0.24} h${h * 0.12} l${-h * 0.1} ${h * 0.2} l${h * 0.28} ${-h * 0.28} h${-h * 0.12} z`,
+  wrong: (w, h) => `M3 ${h - 4.5} L${w - 4.5} 3 l1.5 1.5 L4.5 ${h - 3} z`,
+};
+
+function draw(parent, tag, attributes = {}, text) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  parent?.append(made);
+  return made;
+}
+
+function isCalm() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+// Draw what cells and arrows refer to. Ids are local to the shadow root.
+function drawDefinitions(svg) {
+  const definitions = draw(svg, "defs");
+  for (const [id, line] of [["hatch", "var(--soft)"], ["hatch-load", "var(--load)"]]) {
+    const hatch = draw(definitions, "pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+    draw(hatch, "rect", { width: 1.7, height: 6, fill: line });
+  }
+  for (const kind of COLORED) {
+    const size = { markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse" };
+    const head = draw(definitions, "marker", { id: `head-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, ...size });
+    draw(head, "path", { d: "M0 0.5 L8 4 L0 7.5 z", class: `head ${kind}` });
+  }
+}
+
+function setCell(cell, kind, text) {
+  if (cell.shown !== kind) {
+    cell.setAttribute("class", ["cell", kind, ...["lit", "picked"].filter((name) => cell.classList.contains(name))].join(" "));
+    cell.shown = kind;
+    cell.children[1].setAttribute("d", MARKS[kind]?.(cell.box.width, cell.box.height) ?? "");
+  }
+  if (cell.said !== text) cell.said = cell.lastChild.textContent = text;
+}
+
+function drawCell(row, place, [r, c, text, label, kind, links, offset]) {
+  const { width, height } = place.cell;
+  const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], width, height };
+  const cell = draw(row, "g", { role: "gridcell", "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, tabindex: -1, transform: `translate(${box.x} ${box.y})` });
+  draw(cell, "rect", { x: 1, y: 1, width: width - 2, height: height - 2, rx: 3 }).append(draw(null, "title", {}, label));
+  draw(cell, "path", { class: "mark" });
+  const size = Math.min(height * 0.44, (width - 5) / (place.chars * 0.61));
+  draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${size.toFixed(1)}px` });
+  Object.assign(cell, { place: [r, c], kind, links, box, text });
+  setCell(cell, kind, text);
+  return cell;
+}
+
+function drawGrid(svg, place) {
+  const { grid, x, y, cell, pitch } = place;
+  const table = draw(svg, "g", { class: "grid", role: "grid", "aria-label": grid.title, "aria-rowcount": grid.rows, "aria-colcount": grid.columns });
+  table.dataset.name = grid.name;
+  const top = y - place.top + 13;
+  place.lines.forEach((line, k) => draw(table, "text", { x: x - place.left, y: top + k * TITLE, class: "title", "aria-hidden": true }, line));
+  if (grid.columnNames.some(Boolean)) {
+    const head = draw(table, "g", { role: "row" });
+    grid.columnNames.forEach((name, c) => draw(head, "text", { x: x + c * pitch[0] + cell.width / 2, y: y - 7, class: "name", role: "columnheader" }, name));
+  }
+  const rows = Array.from({ length: grid.rows }, () => []);
+  for (const one of grid.cells) rows[one[0]].push(one);
+  rows.forEach((cells, r) => {
+    const row = draw(table, "g", { role: "row" });
+    if (grid.rowNames[r]) draw(row, "text", { x: x - 8, y: y + r * pitch[1] + cell.height / 2, class: "name end", role: "rowheader" }, grid.rowNames[r]);
+    for (const one of cells) drawCell(row, place, one);
+  });
+  return table;
+}
+
+// Return the path from one box to another, and its middle: it leaves and arrives at the sides that face each other.
+function pathBetween(from, to) {
+  const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
+  const [[x, y], [u, v]] = [middle(from), middle(to)];
+  const isDown = Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
+  const side = (p, q, size) => p + (Math.sign(q - p) * size) / 2;
+  if (isDown) {
+    const [a, b] = [side(y, v, from.height), side(v, y, to.height)];
+    return [`M${x} ${a} C${x} ${(a + b) / 2} ${u} ${(a + b) / 2} ${u} ${b}`, [(x + u) / 2, (a + b) / 2]];
+  }
+  const [a, b] = [side(x, u, from.width), side(u, x, to.width)];
+  return [`M${a} ${y} C${(a + b) / 2} ${y} ${(a + b) / 2} ${v} ${b} ${v}`, [(a + b) / 2, (y + v) / 2]];
+}
+
+// The overlay of edges and hulls. Those that stay between two steps stay; those that are new draw themselves.
+class Overlay {
+  constructor(svg, find) {
+    Object.assign(this, { find, known: new Map() });
+    [this.hulls, this.edges] = [draw(svg, "g", { "aria-hidden": true }), draw(svg, "g", { "aria-hidden": true })];
+  }
+
+  show(edges, hulls, moves) {
+    const now = new Map();
+    for (const edge of edges) this.keep(now, JSON.stringify(edge), () => this.drawEdge(edge, moves));
+    for (const hull of hulls) this.keep(now, JSON.stringify(hull), () => this.drawHull(hull));
+    for (const [key, made] of this.known) if (!now.has(key)) made.remove();
+    this.known = now;
+  }
+
+  keep(now, key, make) {
+    now.set(key, this.known.get(key) ?? make());
+  }
+
+  drawEdge([start, end, kind, text], moves) {
+    const made = draw(this.edges, "g");
+    const [d, [x, y]] = pathBetween(this.find(start).box, this.find(end).box);
+    draw(made, "path", { d, class: "halo" });
+    const line = draw(made, "path", { d, class: `edge ${kind}`, pathLength: 1, "marker-end": `url(#head-${kind})` });
+    if (text) draw(made, "text", { x, y, class: "note" }, text);
+    if (moves && !isCalm()) {
+      const dashes = (offset) => ({ strokeDasharray: "1 1", strokeDashoffset: offset });
+      line.animate([dashes(1), dashes(0)], { duration: TWEEN_MS, easing: "ease-out" });
+    }
+    return made;
+  }
+
+  drawHull([start, rows, columns, kind, text]) {
+    const { box, pitch } = this.find(start);
+    const made = draw(this.hulls, "g");
+    const [width, height] = [(columns - 1) * pitch[0] + box.width, (rows - 1) * pitch[1] + box.height];
+    draw(made, "rect", { x: box.x - 1, y: box.y - 1, width: width + 2, height: height + 2, rx: 5, class: `hull ${kind}` });
+    if (text) draw(made, "text", { x: box.x + 2, y: box.y - 6, class: "note start" }, text);
+    return made;
+  }
+}
+
+// Let values fly from one cell to another.
+function fly(svg, flights, find) {
+  if (isCalm()) return;
+  for (const [start, end, kind, text] of flights) {
+    const [from, to] = [find(start).box, find(end).box];
+    const token = draw(svg, "g", { class: `cell flying ${kind}`, "aria-hidden": true });
+    draw(token, "rect", { width: from.width, height: from.height, rx: 4 });
+    draw(token, "text", { x: from.width / 2, y: from.height / 2, style: `font-size:${(from.height * 0.44).toFixed(1)}px` }, text);
+    const at = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
+    token.animate([at(from), at(to)], { duration: TWEEN_MS, easing: "cubic-bezier(.4,0,.2,1)" }).finished.then(() => token.remove());
+  }
+}

@@ -1,0 +1,50 @@
+"""The stage: a picture that plays, beside its source. It responds to pointer and keyboard without requests to the server."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from ..views.cited_facts import Line
+from ..views.picture import Picture
+
+HERE = Path(__file__).parent
+SCRIPTS = ("arrange", "draw", "export", "stage")  # in the order of their definitions; together one module
+
+
+@cache
+def mount() -> Any:
+    """Return the component, which is registered once."""
+    html, css = ((HERE / f"stage.{kind}").read_text(encoding="utf-8") for kind in ("html", "css"))
+    script = "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return st.components.v2.component("minifuse_stage", html=html, css=css, js=script)
+
+
+def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title: str = "") -> str | None:
+    """Show a picture, and the source beside it.
+
+    Parameters
+    ----------
+    picture : Picture
+        The picture to show.
+    key : str
+        Name of the stage, such as "board-matmul", under which its state is stored. The current step is stored in the address
+        of the page, as "matmul_step".
+    source : sequence of Line, optional
+        The source that runs. The line of the current step is lit.
+    source_title : str
+        What stands above the source.
+
+    Returns
+    -------
+    str or None
+        The first link of the cell that was selected by click or Enter. None before that, and after Esc.
+    """
+    name = key.removeprefix("board-")
+    lines = [[line.number, line.text, [list(pair) for pair in line.counts]] for line in source]
+    about = {"name": name, "step": f"{name}_step", "legend": picture.legend(), "source": lines, "sourceTitle": source_title}
+    result = mount()(data={**picture.as_data(), **about}, key=key, on_chosen_change=lambda: None)
+    chosen: str | None = result.chosen
+    return chosen

@@ -22,7 +22,11 @@ ROOM = """
 .st-key-head h1 { line-height: 1.4; }
 .st-key-head [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
 .st-key-head [data-testid="stCaptionContainer"] { line-height: 1.3; margin: 0; }
-.st-key-head [data-testid="stWidgetLabel"] { min-height: 0; margin-bottom: 0.1rem; }
+:is([data-testid="stCaptionContainer"], [data-testid="stSlider"], button[data-selected]),
+:is([data-testid="stCaptionContainer"], [data-testid="stSlider"], button[data-selected]) * {
+  color: inherit !important;
+  opacity: 1;
+}
 @media (max-width: 640px) {
   .block-container { padding: 2.9rem 0.75rem 1rem; }
   .block-container > [data-testid="stVerticalBlock"] > * { order: 4; }
@@ -35,8 +39,13 @@ ROOM = """
 [data-testid="stCode"] code { font-size: 0.75rem; }
 """  # leaves room for the picture; as a [theme] of the configuration it would disable the dark theme
 
+EMBEDDED = """
+.st-key-head, [data-testid="stExpander"], .st-key-next { display: none !important; }
+.block-container { padding: 0.5rem !important; }
+"""  # of a page inside another one, with ?embed=true: the stage alone
+
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
-st.html(f"<style>{ROOM}</style>")
+st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
 st.navigation(
     [
         st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)

@@ -1,4 +1,4 @@
-// Save what is seen: this step as SVG or PNG, with its sentence and legend, or all steps as a clip.
+// Save or share what is seen: this step as SVG or PNG, with its sentence and legend, all steps as a clip, or a link.
 
 const PNG_SCALE = 2;
 
@@ -27,6 +27,27 @@ function svgText(root) {
   const rules = [...root.getRootNode().querySelectorAll("style")].map((element) => element.textContent).join("\n");
   svg.prepend(draw(null, "style", {}, rules));
   return new XMLSerializer().serializeToString(svg);
+}
+
+// Return a link to this step, or the text that shows it in another page, without title and controls.
+function linkText(kind, step, k) {
+  const address = new URL(location.href);
+  address.searchParams.set(step, k);
+  if (kind === "link") return address.href;
+  address.searchParams.set("embed", "true");
+  return `<iframe src="${address.href.replaceAll("&", "&amp;")}" width="960" height="720" title="minifuse"></iframe>`;
+}
+
+// Copy a text; where a browser does not let a page do that, show it, to be copied by hand.
+async function copyText(text, button) {
+  const words = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = words), 1500);
+  } catch {
+    prompt(words, text);
+  }
 }
 
 function save(blob, name) {

@@ -243,6 +243,7 @@ export default function (component) {
   speed.onchange = () => root.playing && (stop(), run());
   const keys = root.querySelector(".keys");
   root.querySelector(".help").onclick = () => keys.showModal();
+  for (const button of root.querySelectorAll(".copy")) button.onclick = () => copyText(linkText(button.dataset.kind, data.step, at()), button);
   for (const button of root.querySelectorAll(".save")) {
     const kind = button.dataset.kind;
     button.hidden = kind === "webm" && (last < 1 || typeof MediaRecorder === "undefined");

@@ -17,7 +17,10 @@ def picture(run: Run, chosen: str | None = None) -> Picture:
         grids, words = confusion_grids(run, now, chosen), ((LOAD, "read right"), (STORE, "misread"), (OTHER, "ink"))
         frames = [confusion_frame(run, found, grids[0]) for found in moments]
     else:
-        grids, words = (boundary(run, now),), ((LOAD, "class 0 is likelier"), (STORE, "class 1 is"), (OTHER, "no number"))
+        grids, words = (
+            (boundary(run, now),),
+            ((LOAD, "class 0 is likelier"), (STORE, "class 1 is likelier"), (OTHER, "no number")),
+        )
         frames = [boundary_frame(run, found, grids[0]) for found in moments]
     return Picture(frames[-1].sentence, grids, tuple(frames), words, first=len(frames) - 1)
 
@@ -92,8 +95,9 @@ def describe_points(points: list[tuple[int, bool]]) -> str:
 
 def confusion_grids(run: Run, now: Moment, chosen: str | None = None) -> tuple[Grid, ...]:
     """Draw the confusion matrix of the held-out digits, and some of the digits."""
-    cells = list[Cell]()
-    for (actual, predicted), n in np.ndenumerate(confusion(run, now.read)):
+    matrix, cells = confusion(run, now.read), list[Cell]()
+    for actual, predicted in np.ndindex(10, 10):
+        n = int(matrix[actual, predicted])
         label = f"{n} of the digit {actual} read as {predicted}"
         kind, text = confusion_kind(actual, predicted, n), str(n) if n else ""
         cells.append(Cell(actual, predicted, text, label, kind, (confusion_link(actual, predicted),)))

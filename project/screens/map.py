@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ..frame import show_table
+from ..frame import show_head, show_table
 from ..views.machine import Findings
 from . import PAGES, page_of
 
@@ -13,8 +13,7 @@ COMMAND = "minifuse doctor"  # prints the same on a terminal
 
 def page() -> None:
     """Draw the numbered path through the pages, and what this machine has."""
-    st.title("minifuse, taken apart")
-    st.write("Each page runs the library's own code and shows what it did. Every number says where it comes from.")
+    show_head("minifuse, taken apart", "Each page runs the library's own code and shows what it did. Follow the numbers.")
     path = list(enumerate(PAGES[1:], start=1))
     for first in range(0, len(path), ACROSS):
         for column, (number, found) in zip(st.columns(ACROSS), path[first : first + ACROSS], strict=False):

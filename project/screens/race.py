@@ -57,7 +57,9 @@ def show_race(operation: str) -> None:
     agreed = find_agreement(operation)
     raced = race.picture(found)
     grids, words = (*agreement.grids(agreed), *raced.grids), (*agreement.WORDS, *raced.words)
-    picture = Picture(f"{agreement.sentence(agreed)} {raced.sentence}", grids, words=words)
+    picture = Picture(
+        f"{agreement.sentence(agreed)} {raced.sentence}", grids, words=words, numbers=agreement.numbers(agreed)
+    )
     known = [*agreement.facts(agreed), *race.facts(found, roofs)]
     lines, command = race.source(), race.command(found, roofs is not None)
     show_page(PageContent("race", picture, known, lines, "How it is timed", command))

@@ -17,7 +17,7 @@ from .cited_facts import DERIVED, Fact
 from .picture import OTHER, WRONG, Cell, Grid, Picture
 from .race import NUMPY, OPERATIONS, TOLERANCE, prepare_call
 
-SHOWN = 8  # values per row
+SHOWN = 5  # values per row
 WORDS = ((OTHER, "last bits differ from NumPy's"), (WRONG, "differs by more than the tolerance"))
 
 
@@ -93,7 +93,7 @@ def value_cell(found: Agreement, name: str, row: int, column: int, k: int) -> Ce
     is_same = value.tobytes() == expected.tobytes()
     kind = "" if is_same else OTHER if np.isclose(value, expected, TOLERANCE, TOLERANCE) else WRONG
     said = "the same bits as NumPy" if is_same else f"NumPy has {expected!s}"
-    return Cell(row, column, f"{value:.6g}", f"{name}, value {k}: {value!s}; {said}", kind, (f"v{k}",))
+    return Cell(row, column, str(value), f"{name}, value {k}: {value!s}; {said}", kind, (f"v{k}",))
 
 
 def is_wrong(found: Agreement, name: str) -> bool:
@@ -120,7 +120,12 @@ def size(found: Agreement) -> str:
 
 def picture(found: Agreement) -> Picture:
     """Draw the agreement alone, before a race."""
-    return Picture(sentence(found), grids(found), words=WORDS)
+    return Picture(sentence(found), grids(found), words=WORDS, numbers=numbers(found))
+
+
+def numbers(found: Agreement) -> tuple[tuple[str, str], ...]:
+    """Return the largest difference of each backend."""
+    return tuple((f"{found.difference(name):.1e}", f"{name} from NumPy") for name in found.results if name != NUMPY)
 
 
 def facts(found: Agreement) -> list[Fact]:

@@ -41,7 +41,9 @@ def boundary(run: Run, now: Moment) -> Grid:
         )
         cells.append(Cell(row, column, signs(found), label, cell_kind(share), (f"c{k}",), tint(share)))
     names = tuple(f"{x:.1f}" for x in places[:CELLS, 0])
-    return Grid("boundary", "darker: surer; points: ○ class 0, ● class 1", CELLS, CELLS, tuple(cells), names[::-1], names)
+    return Grid(
+        "boundary", "stronger color: surer; points: ○ class 0, ● class 1", CELLS, CELLS, tuple(cells), names[::-1], names
+    )
 
 
 def boundary_frame(run: Run, found: Moment, grid: Grid) -> Frame:

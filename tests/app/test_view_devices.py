@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse.core.errors import MinifuseError
-from minifuse.engines.algorithms import ALGORITHMS
-from minifuse.engines.schedules import SCHEDULES
 from project.views import devices, devices_pictures
 from project.views.picture import IDLE, LOAD, OTHER, SHARED, STORE
 
@@ -89,7 +87,7 @@ def test_lanes_of_a_pipeline_are_its_schedule(subject, n, m):
     assert time.columns == 3 * (m + n - 1)
     for rank in range(n):
         row = [c for c in time.cells if c.row == rank]
-        order = SCHEDULES[devices.PIPELINES[subject]](rank, n, m)
+        order = devices.schedules.SCHEDULES[devices.PIPELINES[subject]](rank, n, m)
         expected = [f"{'F' if step.is_forward else 'B'}{step.micro_batch}" for step in order]
         assert list(dict.fromkeys(c.text for c in row if c.text)) == expected
         assert sum(c.kind == IDLE for c in row) == 3 * (n - 1)
@@ -161,7 +159,7 @@ def test_unknown_subjects_and_numbers_are_errors(subject, n, m):
 
 def test_cost_formula_agrees_with_the_played_time():
     for subject, name in devices.KINDS.items():
-        assert name in ALGORITHMS["all_reduce"]
+        assert name in devices.algorithms.ALGORITHMS["all_reduce"]
         for n in range(devices.MIN_DEVICES, devices.MAX_DEVICES + 1):
             facts = {fact.name: fact.value for fact in devices.facts(devices.run_programs(subject, n, 1))}
             assert facts["time"] == facts["time by formula"]

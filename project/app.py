@@ -10,7 +10,7 @@ if __package__ in (None, ""):  # run as a script by Streamlit
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from project import warm_up
-from project.screens import OWN, PAGES
+from project.screens import OWN, PAGES, page_of
 from project.screens.user_kernel import KERNEL
 
 ROOM = """
@@ -47,10 +47,7 @@ EMBEDDED = """
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
 st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
 st.navigation(
-    [
-        st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)
-        for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
-    ],
+    [page_of(found) for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))],
     position="top",
 ).run()
 warm_up.begin()  # once per server, after its first page is drawn

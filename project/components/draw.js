@@ -39,16 +39,21 @@ function drawDefinitions(svg) {
   }
 }
 
-function setCell(cell, kind, text) {
+function setCell(cell, kind, text, tint) {
   if (cell.shown !== kind) {
-    cell.setAttribute("class", ["cell", kind, ...["lit", "picked"].filter((name) => cell.classList.contains(name))].join(" "));
+    cell.setAttribute("class", ["cell", kind, ...["lit", "picked", "tinted"].filter((name) => cell.classList.contains(name))].join(" "));
     cell.shown = kind;
     cell.children[1].setAttribute("d", MARKS[kind]?.(cell.box.width, cell.box.height) ?? "");
+  }
+  if (cell.tinted !== tint) {
+    cell.tinted = tint;
+    cell.classList.toggle("tinted", tint !== undefined);
+    cell.style.setProperty("--tint", tint ?? "");
   }
   if (cell.said !== text) cell.said = cell.lastChild.textContent = text;
 }
 
-function drawCell(row, place, [r, c, text, label, kind, links, offset]) {
+function drawCell(row, place, [r, c, text, label, kind, links, offset, tint]) {
   const { width, height } = place.cell;
   const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], width, height };
   const cell = draw(row, "g", { role: "gridcell", "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, tabindex: -1, transform: `translate(${box.x} ${box.y})` });
@@ -56,8 +61,8 @@ function drawCell(row, place, [r, c, text, label, kind, links, offset]) {
   draw(cell, "path", { class: "mark" });
   const size = Math.min(height * 0.44, (width - 5) / (place.chars * 0.61));
   draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${size.toFixed(1)}px` });
-  Object.assign(cell, { place: [r, c], kind, links, box, text });
-  setCell(cell, kind, text);
+  Object.assign(cell, { place: [r, c], kind, links, box, text, tint: tint ?? undefined });
+  setCell(cell, kind, text, cell.tint);
   return cell;
 }
 

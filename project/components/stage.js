@@ -200,10 +200,10 @@ export default function (component) {
     player.querySelector(".count").textContent = `${k + 1} of ${last + 1}`;
     step.setAttribute("aria-valuetext", `${k + 1} of ${last + 1}`);
     for (const [button, isOff] of [[back, k <= 0], [first, k <= 0], [on, k >= last], [end, k >= last]]) button.setAttribute("aria-disabled", isOff);
-    const [kinds, texts] = [new Map(frame.kinds), new Map(frame.texts)];
+    const [kinds, texts, tints] = [frame.kinds, frame.texts, frame.tints].map((pairs) => new Map(pairs));
     for (const cell of all) {
       const now = (from) => cell.links.map((link) => from.get(link)).find((found) => found !== undefined);
-      setCell(cell, now(kinds) ?? cell.kind, now(texts) ?? cell.text);
+      setCell(cell, now(kinds) ?? cell.kind, now(texts) ?? cell.text, now(tints) ?? cell.tint);
     }
     overlay.show([...(data.edges ?? []), ...(frame.edges ?? [])], [...(data.hulls ?? []), ...(frame.hulls ?? [])], moves);
     if (moves) fly(svg, frame.flights ?? [], find);
@@ -276,7 +276,9 @@ export default function (component) {
 
   build();
   const isNew = root.keeping === undefined; // the first picture of the page: its step is in the address
-  show(within(isNew ? (stepIn(data.step) ?? opening) : at()));
+  const isOpening = at() === root.opening; // a picture that grows while it is on its opening step stays on it
+  root.opening = opening;
+  show(within(isNew ? (stepIn(data.step) ?? opening) : isOpening ? opening : at()));
   let width = view.clientWidth;
   root.resizing?.disconnect();
   root.resizing = new ResizeObserver(() => {

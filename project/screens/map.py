@@ -1,27 +1,25 @@
-"""The page Map: six questions, and the findings of `minifuse doctor`."""
+"""The page Map: the path through the pages, and the findings of `minifuse doctor`."""
 
 import streamlit as st
 
-from ..frame import show_table
-from ..views.machine import QUESTIONS, Findings
-from . import PAGES
+from ..frame import show_head, show_table
+from ..views.machine import Findings
+from . import PAGES, page_of
 
-ACROSS = 2  # cards per row
+ACROSS = 3  # cards per row
 EVERY_S = 0.5  # seconds between redraws, until the findings are complete
 COMMAND = "minifuse doctor"  # prints the same on a terminal
 
 
 def page() -> None:
-    """Draw a card for each question, with links to the pages that answer it."""
-    st.title("minifuse, taken apart")
-    st.write("Each page runs the library's own code and shows what it did. Every number says where it comes from.")
-    for first in range(0, len(QUESTIONS), ACROSS):
-        for column, question in zip(st.columns(ACROSS), QUESTIONS[first : first + ACROSS], strict=True):
-            with column.container(border=True, height="stretch"):
-                st.markdown(f"**{question.words}**")
-                st.write(question.answer)
-                for found in [found for found in PAGES if found.topic == question.topic]:
-                    st.page_link(st.Page(found.load(), title=found.title, url_path=found.path), help=found.question)
+    """Draw the numbered path through the pages, and what this machine has."""
+    show_head("minifuse, taken apart", "Each page runs the library's own code and shows what it did. Follow the numbers.")
+    path = list(enumerate(PAGES[1:], start=1))
+    for first in range(0, len(path), ACROSS):
+        for column, (number, found) in zip(st.columns(ACROSS), path[first : first + ACROSS], strict=False):
+            with column.container(border=True, height="stretch", gap="xsmall"):
+                st.page_link(page_of(found), label=f"**{number} {found.title}**", help=found.question)
+                st.write(found.lesson)
     st.subheader("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
     is_waiting = not findings().are_complete()

@@ -1,50 +1,69 @@
 """The page Race the backends."""
 
+from shlex import quote
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_head, show_page, show_source
-from ..views import race
+from ..frame import PageContent, show_error, show_head, show_page
+from ..views import agreement, race
+from ..views.agreement import Agreement
 from ..views.cited_facts import MEANINGS, MEASURED
 from ..views.curves import line_chart
+from ..views.picture import Picture
 from ..views.race import Race, Roofs
 
+SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
+OPENING = "cpu-znver5.json"  # the saved results that are shown first
 HEIGHT = 320  # height of the curves, in pixels
 
 
 def page() -> None:
-    """Draw a race on this machine, and saved results."""
-    show_head("Race the backends", "Who is fastest, at which size, and how far from the limit?")
-    here, saved = st.tabs(["On this machine", "Saved results"])
-    with here:
-        show_race()
-    with saved:
-        show_saved_results()
+    """Draw how far the backends agree, a race on this machine, and saved results."""
+    one, two, three, last = show_head("Race the backends", "Do all compute the same, and who is fastest?", 1, 1.6, 0.7, 0.7)
+    names, known = list(race.OPERATIONS), race.players()
+    first = names.index("a @ b")
+    operation = one.selectbox("operation", names, first, key="race_operation", bind="query-params")
+    fast = [name for name in known if name != "python"]
+    who = two.multiselect("players", known, fast, key="race_players", bind="query-params")
+    for place in (three, last):
+        place.html(SPACE)
+    three.button("Race", on_click=run_race, args=(operation, tuple(who)), key="race_run", type="primary", width="stretch")
+    more = last.popover("More", width="stretch")
+    more.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
+    more.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
+    show_race(operation)
+    show_saved_results()
 
 
-def show_race() -> None:
-    """Draw the controls of a race, and its result."""
-    one, two = st.columns([1, 2])
-    operation = one.selectbox("operation", list(race.OPERATIONS), key="race_operation", bind="query-params")
-    names = race.players()
-    who = two.multiselect("players", names, [n for n in names if n != "python"], key="race_players", bind="query-params")
-    one, two = st.columns(2)
-    one.button("Race", on_click=run_race, args=(operation, tuple(who)), key="race_run", type="primary", width="stretch")
-    two.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
-    st.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
+@st.cache_data(max_entries=len(race.OPERATIONS), show_spinner=False)
+def find_agreement(operation: str) -> Agreement:
+    """Return the cached results of an operation on all backends."""
+    return agreement.compare(operation)
+
+
+def show_race(operation: str) -> None:
+    """Draw the agreement of the backends, and the race of this operation if there was one."""
     found: Race | MinifuseError | None = st.session_state.get("race_found")
     roofs: Roofs | None = st.session_state.get("race_roof")
     if isinstance(found, MinifuseError):
         show_error(found)
-    elif found is None:
-        st.info("Nothing was measured yet: choose an operation, and press Race.")
-    else:
-        show_curves(found, roofs)
-        picture, known = race.picture(found), race.facts(found, roofs)
-        show_page(PageContent("race", picture, known, command=race.command(found, roofs is not None)))
-        with st.expander("The source that runs"):
-            show_source(PageContent("race", picture, known, race.source(), "How it is timed"))
+    if not isinstance(found, Race) or found.operation != operation:
+        agreed = find_agreement(operation)
+        command = f"minifuse race {quote(operation)}"
+        show_page(PageContent("race", agreement.picture(agreed), agreement.facts(agreed), command=command))
+        return
+    agreed = find_agreement(operation)
+    raced = race.picture(found)
+    grids, words = (*agreement.grids(agreed), *raced.grids), (*agreement.WORDS, *raced.words)
+    picture = Picture(
+        f"{agreement.sentence(agreed)} {raced.sentence}", grids, words=words, numbers=agreement.numbers(agreed)
+    )
+    known = [*agreement.facts(agreed), *race.facts(found, roofs)]
+    lines, command = race.source(), race.command(found, roofs is not None)
+    show_page(PageContent("race", picture, known, lines, "How it is timed", command))
+    show_curves(found, roofs)
 
 
 def run_race(operation: str, who: tuple[str, ...]) -> None:
@@ -79,7 +98,9 @@ def show_saved_results() -> None:
     if not names:
         st.info("There are no saved results beside this installation; they are in project/benchmarks/results.")
         return
-    name = st.selectbox("results", names, key="race_file", bind="query-params")
+    st.subheader("Saved results", anchor=False)
+    first = names.index(OPENING) if OPENING in names else 0
+    name = st.selectbox("results", names, first, key="race_file", bind="query-params")
     try:
         found = race.load_results(name)
     except MinifuseError as error:

@@ -1,6 +1,6 @@
 """The page Train."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -16,17 +16,22 @@ from ..views.train import Curve, Settings
 from ..views.training import Training
 from ..views.training import command as training_command
 
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
 FIRST_S = 0.6  # seconds that the page waits for the first picture before it is drawn without it
 EVERY_S = 0.4  # seconds between two slices, in which the page can respond
 COMPILING_S = 0.8  # seconds between two checks if the first kernels are compiled
 MAX_RUNS = 4  # runs that a session stores, to continue them
 HEIGHT = 260  # height of the curve, in pixels
+SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
+SOURCE_TITLE = "The body of the loop, with how often it ran"
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def page() -> None:
     """Draw a data set, a network, and its training."""
-    settings, epochs = choose_settings()
+    settings, epochs, places = choose_settings()
     try:
         training = find_training(settings)
         training.prepare(epochs)
@@ -37,33 +42,35 @@ def page() -> None:
     state = st.session_state
     if state.get("train_running") != settings:
         state["train_running"] = None
-    show_buttons(training, epochs)
+    show_buttons(training, epochs, places)
     is_asked = not is_ready or state["train_running"] is not None
     every = EVERY_S if is_asked else None
     st.fragment(show_progress, run_every=every if training.seen else COMPILING_S)(training, epochs, is_asked)
 
 
-def choose_settings() -> tuple[Settings, int]:
-    """Draw the controls, and return the settings and the total number of epochs."""
+def choose_settings() -> "tuple[Settings, int, tuple[DeltaGenerator, ...]]":
+    """Draw the controls; return the settings, the total number of epochs, and the places of the buttons."""
     bound: dict[str, Any] = {"bind": "query-params"}
-    one, two, three, four, five, six = show_head(
-        "Train", "A small network learns: watch its boundary move.", 1, 1, 1, 1, 1, 1
+    one, two, three, *places, last = show_head(
+        "Train", "A small network learns: watch its boundary move.", 1, 1, 1, 0.7, 0.7, 0.7
     )
     data = one.selectbox("data", train.SETS, index=train.SETS.index("circle"), key="train_data", **bound)
+    hidden = two.slider("hidden values", 1, 64, 16, key="train_hidden", **bound)
+    epochs = three.slider("epochs in all", 5, 500, 100, 5, key="train_epochs", **bound)
+    for place in (*places, last):
+        place.html(SPACE)
+    more = last.popover("More", width="stretch")
     names = mf.backends()
-    backend = two.selectbox("backend", names, index=names.index("parallel"), key="train_backend", **bound)
-    activation = three.selectbox("activation", list(train.ACTIVATIONS), key="train_activation", **bound)
-    optimizer = four.selectbox("optimizer", train.OPTIMIZERS, key="train_optimizer", **bound)
-    hidden = five.slider("hidden values", 1, 64, 16, key="train_hidden", **bound)
-    epochs = six.slider("epochs in all", 5, 500, 100, 5, key="train_epochs", **bound)
-    with st.expander("More"):
-        one, two, three, four = st.columns(4)
-        rate = three.select_slider("learning rate", RATES, 0.1, key="train_rate", **bound)
-        seed = four.number_input("seed", 0, 9999, 0, key="train_seed", **bound)
-        count = one.slider("points", 20, 400, 120, 10, key="train_count", disabled=data == train.DIGITS, **bound)
-        batch = two.slider("examples a step", 1, 128, 32, key="train_batch", **bound)
+    backend = more.selectbox("backend", names, index=names.index("parallel"), key="train_backend", **bound)
+    activation = more.selectbox("activation", list(train.ACTIVATIONS), key="train_activation", **bound)
+    optimizer = more.selectbox("optimizer", train.OPTIMIZERS, key="train_optimizer", **bound)
+    count = more.slider("points", 20, 400, 120, 10, key="train_count", disabled=data == train.DIGITS, **bound)
+    batch = more.slider("examples a step", 1, 128, 32, key="train_batch", **bound)
+    rate = more.select_slider("learning rate", RATES, 0.1, key="train_rate", **bound)
+    seed = more.number_input("seed", 0, 9999, 0, key="train_seed", **bound)
     count = Settings.count if data == train.DIGITS else count
-    return Settings(data, backend, count, hidden, activation, optimizer, rate, batch, int(seed)), epochs
+    settings = Settings(data, backend, count, hidden, activation, optimizer, rate, batch, int(seed))
+    return settings, epochs, (*places, more)
 
 
 def find_training(settings: Settings) -> Training:
@@ -75,11 +82,11 @@ def find_training(settings: Settings) -> Training:
     return kept[settings]
 
 
-def show_buttons(training: Training, epochs: int) -> None:
-    """Draw the buttons: continue, stop, start over, keep."""
+def show_buttons(training: Training, epochs: int, places: "tuple[DeltaGenerator, ...]") -> None:
+    """Draw the buttons into their places: continue, stop, start over, keep."""
     run, is_running = training.run, st.session_state["train_running"] is not None
     has_begun, wide = bool(run.steps or is_running), dict[str, Any](width="stretch")
-    one, two, three, four = st.columns(4)
+    one, two, more = places
     one.button(
         "Go on" if run.steps else "Train",
         on_click=start,
@@ -90,8 +97,8 @@ def show_buttons(training: Training, epochs: int) -> None:
         **wide,
     )
     two.button("Stop", on_click=stop, key="train_stop", disabled=not is_running, **wide)
-    three.button("Start over", on_click=start_over, args=(training,), key="train_over", disabled=not has_begun, **wide)
-    four.button("Keep to compare", on_click=keep_curve, args=(training,), key="train_keep", disabled=not has_begun, **wide)
+    more.button("Start over", on_click=start_over, args=(training,), key="train_over", disabled=not has_begun, **wide)
+    more.button("Keep to compare", on_click=keep_curve, args=(training,), key="train_keep", disabled=not has_begun, **wide)
 
 
 def start(training: Training) -> None:
@@ -136,22 +143,20 @@ def show_progress(training: Training, epochs: int, is_asked: bool) -> None:
         stop()
         st.rerun()
     seen = training.look(epochs, chosen)
+    source, command = train.source(training.run), training_command(training.run.settings, max(seen.epochs, 1))
+    if is_asked:
+        stage(seen.picture, "board-train", source, SOURCE_TITLE)
+    else:
+        show_page(PageContent("train", seen.picture, seen.facts, source, SOURCE_TITLE, command))
     st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{progress_note(training)}")
     kept = st.session_state.get("train_kept")
-    frame.show_table(train.compare_runs(seen.curve, None if kept == seen.curve else kept))
-    left, right = st.columns([2, 1], gap="medium")
-    with right:
+    left, right = st.columns(2, gap="medium")
+    with left:
         show_curves(seen.curve, kept)
+    with right:
+        frame.show_table(train.compare_runs(seen.curve, None if kept == seen.curve else kept))
         if is_asked:
             frame.show_facts(seen.facts)
-    with left:
-        if is_asked:
-            stage(seen.picture, key="board-train")
-            return
-        command = training_command(training.run.settings, max(seen.epochs, 1))
-        show_page(PageContent("train", seen.picture, seen.facts, command=command))
-    with st.expander("The source that runs"):
-        frame.show_source(PageContent("train", seen.picture, (), train.source(training.run), "The body of the loop"))
 
 
 def progress_note(training: Training) -> str:
@@ -170,6 +175,6 @@ def show_curves(now: Curve, kept: Curve | None) -> None:
         spec = line_chart(rows, "epoch", "loss", "run")
         st.vega_lite_chart(spec=spec, key="train_curve", height=HEIGHT, alt=said or "The mean loss of each epoch.")
     else:
-        st.container(height=HEIGHT, border=True).write("The curve of the losses comes with the first epoch.")
+        st.caption("The curve of the losses comes with the first epoch.")
     with st.expander("The losses as a table"):
         st.dataframe(rows, hide_index=True, width="stretch", height=HEIGHT)

@@ -1,41 +1,10 @@
-"""The facts of the map: six questions, and the findings about this machine."""
+"""The facts of the map: the findings about this machine."""
 
 from threading import Timer
-from typing import NamedTuple
 
 from minifuse.cli.doctor import examine
 
 PAUSE_S = 0.5  # seconds before the machine is examined, so that the rest of the page is drawn first
-
-
-class Question(NamedTuple):
-    """A question on the map, answered by the pages with the same topic."""
-
-    topic: str
-    words: str
-    answer: str
-
-
-QUESTIONS = (
-    Question(
-        "storage",
-        "Where does an element lie?",
-        "A tensor is a line of numbers and a rule. Views change the rule; broadcasting repeats without copying.",
-    ),
-    Question(
-        "threads",
-        "Who does the work?",
-        "A grid of blocks, of warps, of lanes: which thread makes which element, and which has nothing to do.",
-    ),
-    Question(
-        "memory",
-        "What does it cost memory?",
-        "Requests become sectors and wavefronts. The same sum can ask for eight times as many.",
-    ),
-    Question("fusion", "What becomes one kernel?", "Operators meet in one pass over memory, or do not, for a reason."),
-    Question("gradients", "Where does a gradient come from?", "Each step back, and what is summed on the way."),
-    Question("speed", "How fast is it here?", "Sizes against time, beside what the memory of this machine allows."),
-)
 
 
 def examine_machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:

@@ -47,6 +47,8 @@ class Cell:
     """One of KINDS, which determines color, frame and hatching."""
     links: tuple[str, ...] = ()
     """Names of the things that the cell shows; cells that share a link are highlighted together."""
+    tint: float | None = None
+    """How much color its kind gives the cell, 0 to 1, as in a heat map; None: the usual, pale color."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Frame:
     """(link, kind): the kind of the cells with that link in this step; all other cells keep their kinds."""
     texts: tuple[tuple[str, str], ...] = ()
     """(link, text): the text in the cells with that link, in this step."""
+    tints: tuple[tuple[str, float], ...] = ()
+    """(link, tint): the tint of the cells with that link, in this step."""
     edges: tuple[Edge, ...] = ()
     hulls: tuple[Hull, ...] = ()
     flights: tuple[Edge, ...] = ()
@@ -205,10 +209,7 @@ def picture_data(picture: Picture) -> dict[str, Any]:
             "rowNames": list(grid.row_names),
             "columnNames": list(grid.column_names),
             "gaps": list(grid.gaps),
-            "cells": [
-                [c.row, c.column, c.text, c.label, c.kind, list(c.links), *([round(offset, 3)] if grid.offsets else [])]
-                for c, offset in sorted_offsets(grid)
-            ],
+            "cells": [cell_data(c, offset, grid) for c, offset in sorted_offsets(grid)],
         }
         for grid in picture.grids
     ]
@@ -218,10 +219,19 @@ def picture_data(picture: Picture) -> dict[str, Any]:
     )
 
 
+def cell_data(cell: Cell, offset: float, grid: Grid) -> list[Any]:
+    """Return a cell as a list; the place in its row and the tint are omitted if it has none."""
+    others = [round(offset, 3) if grid.offsets else None, cell.tint]
+    while others and others[-1] is None:
+        others.pop()
+    return [cell.row, cell.column, cell.text, cell.label, cell.kind, list(cell.links), *others]
+
+
 def frame_data(frame: Frame) -> dict[str, Any]:
     """Return a step as lists and dicts."""
     others = without_empty(
         texts=frame.texts,
+        tints=frame.tints,
         edges=frame.edges,
         hulls=frame.hulls,
         flights=frame.flights,

@@ -29,7 +29,6 @@ from minifuse.training.loop import train_step as step
 from ..benchmarks.formatting import duration
 from . import toy_datasets
 from .cited_facts import DERIVED, MEASURED, Fact, Line
-from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture
 from .race import gpu_name
 
 DIGITS = "digits"
@@ -37,13 +36,12 @@ SETS = (*toy_datasets.NAMES, DIGITS)
 ACTIVATIONS = {"ReLU": mf.nn.ReLU, "Tanh": mf.nn.Tanh}
 OPTIMIZERS = ("SGD with momentum", "Adam")
 CELLS = 12  # along each side of the picture of the boundary
-UNSURE = 0.2  # a probability that differs by less than this from one half is drawn as undecided
+MAX_MOMENTS = 32  # kept of a run for its replay; when there are more, every second one is deleted
 SLICE_S = 0.2  # seconds of training between two updates of the page
 SLICES = 25  # a run has at least this many slices, so that progress is visible
 WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a forward pass that take about half a second
 AT_FIRST = 100_000  # multiplications that plain Python can do in the time of compiling a kernel
 KEPT_TIMES = 200  # times of the last steps whose median is shown
-DRAWN_DIGITS = 2
 drawing = Lock()  # all sessions draw initial weights from one generator
 
 
@@ -84,6 +82,18 @@ class Curve:
 Batch = tuple[mf.Tensor, mf.Tensor]
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What the network said after an epoch, kept for the replay."""
+
+    epoch: int
+    steps: int
+    shares: npt.NDArray[np.float32]
+    """The probability of class 1 at the center of each cell; empty for digits."""
+    read: npt.NDArray[np.int64]
+    """The most likely class of each held-out example."""
+
+
 @dataclass
 class Run:
     """A network in training."""
@@ -100,6 +110,9 @@ class Run:
     """Seconds of the last steps."""
     under_way: list[float] = field(default_factory=list)
     """The losses of this epoch so far."""
+    moments: list[Moment] = field(default_factory=list)
+    """Kept after each epoch that is a multiple of `every`."""
+    every: int = 1
 
     @property
     def steps(self) -> int:
@@ -208,6 +221,8 @@ def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
     At least one step is done. A run in several calls computes exactly the numbers of a run in one call.
     """
     end = perf_counter() + seconds
+    if not run.steps:
+        keep_moment(run)
     goal = min(epochs, run.epochs + max(1, epochs // SLICES))
     for record in chain.from_iterable(run.loop.advance(goal * len(run.loader))):
         run.times.append(record["seconds"])
@@ -215,9 +230,29 @@ def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
         if len(run.under_way) == len(run.loader):
             run.losses.append(sum(run.under_way) / len(run.under_way))
             run.under_way = []
+            keep_moment(run)
         if perf_counter() >= end:
             break
     return run.epochs < epochs
+
+
+def keep_moment(run: Run) -> None:
+    """Keep what the network says now, if its epoch is one of those that are kept."""
+    if run.epochs % run.every:
+        return
+    run.moments.append(look(run))
+    if len(run.moments) > MAX_MOMENTS:
+        run.every *= 2
+        run.moments = [found for found in run.moments if found.epoch % run.every == 0]
+
+
+def look(run: Run) -> Moment:
+    """Ask the network for its predictions: of all cells, and of the held-out examples."""
+    x = run.test[0].numpy()
+    is_plane = run.settings.data != DIGITS
+    shares = predict_shares(run, np.concatenate([centers(), x]) if is_plane else x)
+    cells = shares[: -len(x), 1] if is_plane else shares[:0, 1]
+    return Moment(run.epochs, run.steps, cells, shares[-len(x) :].argmax(1))
 
 
 def curve(run: Run) -> Curve:
@@ -261,135 +296,34 @@ def accuracy(run: Run, part: Batch) -> float:
     return float((predict_shares(run, x).argmax(1) == y).mean())
 
 
-def confusion(run: Run) -> npt.NDArray[np.int64]:
-    """Return the confusion matrix of the held-out examples: true classes in rows, predictions in columns."""
-    x, y = (tensor.numpy() for tensor in run.test)
+def confusion(run: Run, read: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the confusion matrix of held-out examples that were read so: true classes in rows, predictions in columns."""
+    y = run.test[1].numpy()
     classes = 10 if run.settings.data == DIGITS else 2
     matrix = np.zeros((classes, classes), np.int64)
-    np.add.at(matrix, (y, predict_shares(run, x).argmax(1)), 1)
+    np.add.at(matrix, (y, read), 1)
     return matrix
 
 
-# Pictures.
-
-
-def picture(run: Run, chosen: str | None = None) -> Picture:
-    """Draw the decision boundary of a toy set, or the confusion matrix of digits."""
-    return confusion_picture(run, chosen) if run.settings.data == DIGITS else boundary(run)
-
-
-def boundary(run: Run) -> Picture:
-    """Draw the square in cells, with the prediction at the center of each, and the points in it."""
+@cache
+def centers() -> npt.NDArray[np.float32]:
+    """Return the centers of the cells, row by row from the top: (CELLS * CELLS, 2)."""
     middles = (np.arange(CELLS, dtype=np.float32) + 0.5) / CELLS * 2 - 1
-    places = np.stack(np.meshgrid(middles, middles[::-1]), -1).reshape(-1, 2).astype(np.float32)
-    shares = predict_shares(run, places)[:, 1].reshape(CELLS, CELLS)
-    inside: dict[tuple[int, int], list[tuple[int, bool]]] = {}
-    for part, is_test in ((run.train, False), (run.test, True)):
-        x, y = (tensor.numpy() for tensor in part)
-        for (across, up), which in zip(x, y, strict=True):
-            row, column = CELLS - 1 - cell_index(float(up)), cell_index(float(across))
-            inside.setdefault((row, column), []).append((int(which), is_test))
-    cells = []
-    for row, column in np.ndindex(CELLS, CELLS):
-        share, found = float(shares[row, column]), inside.get((row, column), [])
-        where = f"x {places[row * CELLS + column, 0]:.2f}, y {places[row * CELLS + column, 1]:.2f}"
-        label = f"{where}: class 1 is {share:.0%} likely; {describe_points(found)}"
-        cells.append(Cell(row, column, signs(found), label, cell_kind(share)))
-    names = tuple(f"{x:.1f}" for x in middles)
-    title = "blue: class 0, orange: class 1, hatched: undecided; ○ and ●: their points"
-    grid = Grid("boundary", title, CELLS, CELLS, tuple(cells), names[::-1], names)
-    words = ((LOAD, "class 0"), (STORE, "class 1"), (IDLE, "undecided"), (OTHER, "no number"))
-    return Picture(sentence(run), (grid,), words=words)
+    return np.stack(np.meshgrid(middles, middles[::-1]), -1).reshape(-1, 2).astype(np.float32)
 
 
-def cell_index(x: float) -> int:
-    """Return the row or column of the cell of a coordinate."""
-    return min(max(int((x + 1) / 2 * CELLS), 0), CELLS - 1)
+def share_right(run: Run, found: Moment) -> float:
+    """Return the share of held-out examples whose most likely class was the right one."""
+    return float((found.read == run.test[1].numpy()).mean())
 
 
-def cell_kind(share: float) -> str:
-    """Return the kind of a cell, by the probability of class 1."""
-    if not np.isfinite(share):
-        return OTHER
-    return IDLE if abs(share - 0.5) < UNSURE else STORE if share > 0.5 else LOAD
-
-
-def signs(points: list[tuple[int, bool]]) -> str:
-    """Format points as at most two signs, or a number and a sign."""
-    classes = [which for which, _ in points]
-    if len(classes) <= 2:
-        return "".join("○●"[which] for which in classes)
-    both = "◐" if len(set(classes)) == 2 else "○●"[classes[0]]
-    return f"{len(classes)}{both}"
-
-
-def describe_points(points: list[tuple[int, bool]]) -> str:
-    """Describe the points of a cell."""
-    if not points:
-        return "no point"
-    parts = []
-    for key in dict.fromkeys(sorted(points)):
-        n = points.count(key)
-        parts.append(f"{n} point{'s' * (n > 1)} of class {key[0]}{', held out' if key[1] else ''}")
-    return "; ".join(parts)
-
-
-def confusion_picture(run: Run, chosen: str | None = None) -> Picture:
-    """Draw the confusion matrix of the held-out digits, and some of the digits."""
-    matrix = confusion(run)
-    cells = list[Cell]()
-    for (actual, predicted), n in np.ndenumerate(matrix):
-        kind = "" if not n else LOAD if actual == predicted else STORE
-        label = f"{n} of the digit {actual} read as {predicted}"
-        cells.append(Cell(actual, predicted, str(n) if n else "", label, kind, (confusion_link(actual, predicted),)))
-    names = tuple(map(str, range(10)))
-    grid = Grid("confusion", "rows: what it is; columns: what it was read as", 10, 10, tuple(cells), names, names)
-    words = ((LOAD, "read right"), (STORE, "misread"), (OTHER, "ink"))
-    return Picture(sentence(run), (grid, *drawn_digits(run, chosen)), words=words)
-
-
-def confusion_link(actual: int, predicted: int) -> str:
-    """Return the link of a cell of the confusion matrix."""
-    return f"is{actual}read{predicted}"
-
-
-def drawn_digits(run: Run, chosen: str | None) -> list[Grid]:
-    """Draw held-out digits of the chosen cell; without one, the first misclassified digits, or the first of all."""
-    x, y = (tensor.numpy() for tensor in run.test)
-    read = predict_shares(run, x).argmax(1)
-    indices = (
-        [k for k in range(len(y)) if confusion_link(int(y[k]), int(read[k])) == chosen]
-        or list(np.flatnonzero(read != y))
-        or [0]
-    )
-    return [
-        Grid(
-            f"digit{n}",
-            f"held-out digit {k}: a {y[k]}, read as {read[k]}",
-            8,
-            8,
-            tuple(
-                Cell(
-                    row,
-                    column,
-                    str(ink) if ink else "",
-                    f"row {row}, column {column}, ink {ink} of 16",
-                    OTHER if ink else "",
-                )
-                for (row, column), ink in np.ndenumerate(np.rint(x[k] * 16).astype(int).reshape(8, 8))
-            ),
-        )
-        for n, k in enumerate(indices[:DRAWN_DIGITS])
-    ]
-
-
-def sentence(run: Run) -> str:
-    """Summarize the picture."""
-    if not run.steps:
+def sentence(run: Run, found: Moment | None = None) -> str:
+    """Say how well a run classifies: in a moment, or now."""
+    found = found or look(run)
+    if not found.steps:
         return f"{name_data(run)}: the network has its first weights, and has learned nothing yet."
-    loss = f", mean loss {run.losses[-1]:.4f}" if run.losses else ""
-    right = f"{accuracy(run, run.test):.1%} of the {len(run.test[1])} held-out examples are told right"
-    return f"{name_data(run)}: after {run.epochs} epochs{loss}; {right}."
+    right = f"{share_right(run, found):.1%} of the {len(run.test[1])} held-out examples are told right"
+    return f"{name_data(run)}, after {found.epoch} epochs: {right}."
 
 
 def name_data(run: Run) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from threading import Thread
 
-from . import train
+from . import train, train_pictures
 from .cited_facts import Fact
 from .picture import Picture
 from .train import Curve, Run, Settings
@@ -93,7 +93,7 @@ class Training:
 
     def _look(self, epochs: int, chosen: str | None) -> None:
         run = self.run
-        picture, facts = train.picture(run, chosen), tuple(train.facts(run))
+        picture, facts = train_pictures.picture(run, chosen), tuple(train.facts(run))
         self.seen = Seen(train.curve(run), picture, facts, run.epochs, run.steps, run.share(epochs))
         self._seen_state = run.steps, epochs, chosen
 

@@ -147,8 +147,18 @@ def test_page_addresses_titles_and_questions_are_unique():
 
 
 def test_map_links_to_every_page():
-    links = [link.proto.label for link in open_page(PAGES[0]).get("page_link")]
-    assert sorted(links) == sorted(page.title for page in PAGES[1:])
+    *links, _ = [link.proto.label for link in open_page(PAGES[0]).get("page_link")]
+    assert links == [f"**{number} {page.title}**" for number, page in enumerate(PAGES[1:], start=1)]
+
+
+@each_page
+def test_page_ends_with_a_link_to_the_next_one(page):
+    links = [(link.proto.label, link.proto.page) for link in open_page(page).get("page_link")]
+    number = PAGES.index(page) + 1
+    if number == len(PAGES):
+        assert links == []
+    else:
+        assert links[-1] == (f"Next: {number} {PAGES[number].title}", PAGES[number].path)
 
 
 def test_widget_keys_are_unique_and_begin_with_their_page():

@@ -9,14 +9,17 @@ from minifuse.cli.doctor import DoctorFinding
 from minifuse.core.errors import MinifuseError
 from project import warm_up
 from project.screens import PAGES
-from project.views.machine import QUESTIONS, Findings, examine_machine
+from project.views.machine import Findings, examine_machine
 from tests.app.tables import tables
 
 
-def test_each_page_answers_one_question():
-    topics = [question.topic for question in QUESTIONS]
-    assert len(topics) == len(set(topics)) == 6
-    assert {page.topic for page in PAGES if page.path} == set(topics), "the last field of a Page is the topic of a question"
+def test_each_page_of_the_path_has_one_sentence():
+    lessons = [page.lesson for page in PAGES[1:]]
+    assert len(set(lessons)) == len(lessons)
+    for lesson in lessons:
+        assert lesson.count(".") == 1
+        assert lesson.endswith(".")
+        assert len(lesson) <= 110
 
 
 def test_machine_table_contains_the_findings_of_doctor(monkeypatch):

@@ -171,3 +171,10 @@ def test_slices_show_each_index_at_its_row_and_column(shape):
         assert grid.title == (f"x[{seen}]" if shape else "x, a single number")
     if not indices:
         assert "has no elements" in found[0].title
+
+
+def test_data_contains_tints_of_cells_and_steps():
+    grid = Grid("a", "", 1, 2, (Cell(0, 0, "", "", LOAD, ("x",), 0.25), Cell(0, 1, "", "")))
+    data = Picture("", (grid,), (Frame("", tints=(("x", 0.5),)),)).as_data()
+    assert data["grids"][0]["cells"] == [[0, 0, "", "", "load", ["x"], None, 0.25], [0, 1, "", "", "", []]]
+    assert data["frames"][0]["tints"] == [["x", 0.5]]

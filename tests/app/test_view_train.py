@@ -6,15 +6,15 @@ from threading import Event
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
 from minifuse.data.toy_2d import SPIRAL_TURNS
-from project.views import curves, toy_datasets, train
+from project.views import curves, toy_datasets, train, train_pictures
 from project.views.cited_facts import MEASURED
-from project.views.picture import IDLE, LOAD, OTHER, STORE
+from project.views.picture import LOAD, OTHER, STORE
 from project.views.train import Settings
 from project.views.training import Training
 
@@ -155,22 +155,51 @@ def class_shares(run):
 
 def test_boundary_cells_show_predictions_at_their_centers():
     run = train_run()
-    grid = train.picture(run).grids[0]
+    grid = train_pictures.picture(run).grids[0]
     assert len(grid.cells) == train.CELLS**2
     for cell in grid.cells[::17]:
         across = (cell.column + 0.5) / train.CELLS * 2 - 1
         up = 1 - (cell.row + 0.5) / train.CELLS * 2
         share = float(train.predict_shares(run, np.array([[across, up]], "f4"))[0, 1])
         assert f"x {across:.2f}, y {up:.2f}: class 1 is {share:.0%} likely" in cell.label
-        assert cell.kind == (IDLE if abs(share - 0.5) < train.UNSURE else STORE if share > 0.5 else LOAD)
+        assert cell.kind == (STORE if share > 0.5 else LOAD)
+        assert cell.tint == pytest.approx(abs(2 * share - 1), abs=0.01)
     corners = {(c.row, c.column): c.kind for c in grid.cells}
     assert corners[0, train.CELLS - 1] == STORE  # above the diagonal
     assert corners[train.CELLS - 1, 0] == LOAD
 
 
+@settings(derandomize=True, max_examples=6, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 3))
+def test_replay_shows_what_a_run_of_that_many_epochs_shows(epochs, seed):
+    asked = Settings(**{**vars(QUICK), "seed": seed})
+    replay = train_pictures.picture(train_run(asked, epochs))
+    shown = [int({words: value for value, words in frame.numbers}["epoch"]) for frame in replay.frames]
+    every = 1 if epochs < train.MAX_MOMENTS else 2
+    assert shown == sorted({*range(0, epochs + 1, every), epochs})
+    assert replay.first == len(shown) - 1
+    k = seed * len(shown) // 4
+    then = train_pictures.picture(train_run(asked, shown[k])) if shown[k] else train_pictures.picture(train.begin(asked))
+    frame, kinds, tints = replay.frames[k], dict(replay.frames[k].kinds), dict(replay.frames[k].tints)
+    assert frame.numbers == then.frames[-1].numbers
+    for cell, expected in zip(replay.grids[0].cells, then.grids[0].cells, strict=True):
+        assert kinds.get(cell.links[0], cell.kind) == expected.kind
+        assert tints.get(cell.links[0], cell.tint) == pytest.approx(expected.tint, abs=0.011)
+
+
+def test_replay_of_digits_shows_the_matrix_of_each_epoch():
+    run = train_run(Settings(data="digits", hidden=16), 3)
+    replay = train_pictures.picture(run)
+    assert [frame.numbers[0] for frame in replay.frames] == [(str(k), "epoch") for k in range(4)]
+    for frame, moment in zip(replay.frames, run.moments, strict=True):
+        matrix, texts = train.confusion(run, moment.read), dict(frame.texts)
+        for cell in replay.grids[0].cells:
+            assert int(texts.get(cell.links[0], cell.text) or 0) == matrix[cell.row, cell.column]
+
+
 def test_each_point_is_drawn_in_its_cell():
     run = train.begin(QUICK)
-    cells = {(c.row, c.column): c for c in train.picture(run).grids[0].cells}
+    cells = {(c.row, c.column): c for c in train_pictures.picture(run).grids[0].cells}
     x, y = toy_datasets.points("diagonal", 40, 0)
     for (across, up), which in zip(x, y, strict=True):
         cell = cells[train.CELLS - 1 - int((up + 1) / 2 * train.CELLS), int((across + 1) / 2 * train.CELLS)]
@@ -191,15 +220,15 @@ def test_each_point_is_drawn_in_its_cell():
     ],
 )
 def test_points_have_signs_and_labels(found, signs, counted):
-    assert train.signs(found) == signs
-    assert train.describe_points(found) == counted
+    assert train_pictures.signs(found) == signs
+    assert train_pictures.describe_points(found) == counted
 
 
 def test_network_with_nan_weights_is_drawn():
     run = train.begin(Settings(data="circle", count=20, rate=10.0))
     with mf.no_grad():
         run.model.state_dict()["0.weight"].fill_(float("nan"))
-    assert {cell.kind for cell in train.picture(run).grids[0].cells} == {OTHER}
+    assert {cell.kind for cell in train_pictures.picture(run).grids[0].cells} == {OTHER}
     assert train.facts(run)
     assert not train.advance(run, 1, seconds=60)  # unlike `fit`, training continues
     assert np.isnan(run.losses).all()
@@ -207,13 +236,13 @@ def test_network_with_nan_weights_is_drawn():
 
 def test_confusion_matrix_counts_each_held_out_digit():
     run = train_run(Settings(data="digits", hidden=16), 4)
-    found = train.confusion(run)
+    found = train.confusion(run, train.look(run).read)
     classes = run.test[1].numpy()
     assert found.sum() == len(classes)
     assert np.array_equal(found.sum(1), np.bincount(classes, minlength=10))
     assert np.trace(found) / found.sum() == pytest.approx(train.accuracy(run, run.test))
     assert np.trace(found) > 0.8 * found.sum()
-    grid, *samples = train.picture(run).grids
+    grid, *samples = train_pictures.picture(run).grids
     for cell in grid.cells:
         assert cell.text == (str(found[cell.row, cell.column]) if found[cell.row, cell.column] else "")
         assert cell.kind == ("" if not cell.text else LOAD if cell.row == cell.column else STORE)
@@ -222,8 +251,8 @@ def test_confusion_matrix_counts_each_held_out_digit():
 
 def test_chosen_confusion_cell_shows_its_digits():
     run = train_run(Settings(data="digits", hidden=16), 2)
-    drawn = train.picture(run, "is3read3").grids[1:]
-    assert len(drawn) == train.DRAWN_DIGITS
+    drawn = train_pictures.picture(run, "is3read3").grids[1:]
+    assert len(drawn) == train_pictures.DRAWN_DIGITS
     x, y = (tensor.numpy() for tensor in run.test)
     for grid in drawn:
         k = int(grid.title.split()[2].rstrip(":"))

@@ -153,7 +153,6 @@ export default function (component) {
       const table = drawGrid(svg, place);
       const cells = [...table.querySelectorAll(".cell")];
       for (const cell of cells) {
-        cell.pitch = place.pitch;
         cellAt.set([place.grid.name, ...cell.place].join(), cell);
         for (const link of cell.links) byLink.has(link) ? byLink.get(link).push(cell) : byLink.set(link, [cell]);
       }

@@ -84,7 +84,7 @@ function drawGrid(svg, place) {
 // Return the path of an edge, and the place and alignment of its text: it leaves and arrives at the sides that face each other. In a grid of layers, it
 // goes from layer to layer, straight through each of its bends.
 function pathOf(from, to, bends = []) {
-  if (from.offset === undefined || from.parentNode.parentNode !== to.parentNode.parentNode) return pathBetween(from.box, to.box);
+  if (from.offset === undefined || from.place[0] === to.place[0] || from.parentNode.parentNode !== to.parentNode.parentNode) return pathBetween(from.box, to.box);
   const isDown = from.place[0] < to.place[0];
   const stop = (row, offset) => {
     const [x, y] = [from.origin[0] + offset * from.pitch[0] + from.box.width / 2, from.origin[1] + row * from.pitch[1]];
@@ -152,14 +152,14 @@ class Overlay {
     const inside = new Set([start, ...around].map(String));
     const boxes = [...inside].map((place) => this.find(place.split(",")).box);
     const paths = edges.filter(([a, b]) => inside.has(`${a}`) && inside.has(`${b}`)).map(([a, b, , , bends]) => pathOf(this.find(a), this.find(b), bends)[0]);
-    for (const [part, thick, room] of [["rim", 20, 9], ["inner", 16, 7]]) {
+    for (const [part, thick, room] of [["rim", 18, 7], ["inner", 14, 5]]) {
       const layer = draw(made, "g", { class: `area ${kind} ${part}` });
       for (const d of paths) draw(layer, "path", { d, "stroke-width": thick });
       for (const { x, y, width, height } of boxes) draw(layer, "rect", { x: x - room, y: y - room, width: width + 2 * room, height: height + 2 * room, rx: room });
     }
     const { box } = this.find(start);
-    if (text) draw(made, "text", { x: box.x - 8, y: box.y - 17, class: "note start" }, text);
-    return made;
+    const label = text ? draw(this.hulls, "text", { x: box.x - 6, y: box.y - 14, class: "note start" }, text) : null; // above edges
+    return { remove: () => [made, label].forEach((part) => part?.remove()) };
   }
 
   drawHull([start, rows, columns, kind, text]) {

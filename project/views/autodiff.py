@@ -315,7 +315,7 @@ def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
 
 def texts(found: BackwardPass, rows: Sequence[GradientRow], has_arrived: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Return the texts of a step: gradients that have not arrived are blank, and each node shows what it has received."""
-    blank = [(row.link, "") for row in rows if row.link not in has_arrived]
+    blank = [(row.link, "") for row in rows if row.link not in has_arrived and row.gradient.size]
     received = dict[int, Array]()
     for row in rows:
         if row.link.startswith("a") and row.link in has_arrived:

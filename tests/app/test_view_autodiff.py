@@ -99,10 +99,10 @@ def test_picture_shows_each_cotangent(example, size):
         shown.setdefault(cell.links[1], []).append(float(cell.label.rpartition(": ")[2]))
     expected = {f"a{k}.{j}": arrival.value for k, xs in enumerate(found.arrivals) for j, arrival in enumerate(xs)}
     expected |= {f"t{k}": found.total(k) for k, xs in enumerate(found.arrivals) if len(xs) > 1}
-    assert shown.keys() == expected.keys()
+    assert shown.keys() == {link for link, gradient in expected.items() if gradient.size}
     assert len(grid.row_names) == len(expected)
     for link, gradient in expected.items():
-        np.testing.assert_allclose(shown[link], gradient.reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
+        np.testing.assert_allclose(shown.get(link, []), gradient.reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
 
 
 @EACH
@@ -124,7 +124,7 @@ def test_gradients_are_blank_until_they_arrive(example, size):
     arrived = set[str]()
     for frame in drawn.frames[:-1]:
         arrived |= {link for link, kind in frame.kinds if kind in (STORE, LOAD) and not link.startswith("g")}
-        assert {link for link, text in frame.texts if text == ""} == rows - arrived
+        assert {link for link, text in frame.texts if text == "" and link in rows} == rows - arrived
     assert "" not in dict(drawn.frames[-1].texts).values()
     for k in range(found.leaves):
         assert dict(drawn.frames[-1].texts)[f"g{k}"].endswith(autodiff.short_text(found.gradients[k]))

@@ -81,8 +81,8 @@ function drawGrid(svg, place) {
   return table;
 }
 
-// Return the path of an edge, and the place and alignment of its text: it leaves and arrives at the sides that face each other. In a grid of layers, it
-// goes from layer to layer, straight through each of its bends.
+// Return the path of an edge, and the place and alignment of its text. In a grid of layers, an edge goes from layer to layer,
+// straight through each of its bends; elsewhere, it leaves and arrives at the sides that face each other.
 function pathOf(from, to, bends = []) {
   if (from.offset === undefined || from.place[0] === to.place[0] || from.parentNode.parentNode !== to.parentNode.parentNode) return pathBetween(from.box, to.box);
   const isDown = from.place[0] < to.place[0];
@@ -158,7 +158,7 @@ class Overlay {
       for (const { x, y, width, height } of boxes) draw(layer, "rect", { x: x - room, y: y - room, width: width + 2 * room, height: height + 2 * room, rx: room });
     }
     const { box } = this.find(start);
-    const label = text ? draw(this.hulls, "text", { x: box.x - 6, y: box.y - 14, class: "note start" }, text) : null; // above edges
+    const label = text ? draw(this.edges, "text", { x: box.x - 6, y: box.y - 14, class: "note start" }, text) : null; // above edges
     return { remove: () => [made, label].forEach((part) => part?.remove()) };
   }
 

@@ -61,7 +61,7 @@ function drawCell(row, place, [r, c, text, label, kind, links, offset, tint]) {
   draw(cell, "path", { class: "mark" });
   const size = Math.min(height * 0.44, (width - 5) / (place.chars * 0.61));
   draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${size.toFixed(1)}px` });
-  Object.assign(cell, { place: [r, c], kind, links, box, text, tint: tint ?? undefined });
+  Object.assign(cell, { place: [r, c], offset, origin: [place.x, place.y], pitch: place.pitch, kind, links, box, text, tint: tint ?? undefined });
   setCell(cell, kind, text, cell.tint);
   return cell;
 }
@@ -86,7 +86,25 @@ function drawGrid(svg, place) {
   return table;
 }
 
-// Return the path from one box to another, and its middle: it leaves and arrives at the sides that face each other.
+// Return the path of an edge, and the place and alignment of its text. In a grid of layers, an edge goes from layer to layer,
+// straight through each of its bends; elsewhere, it leaves and arrives at the sides that face each other.
+function pathOf(from, to, bends = []) {
+  if (from.offset === undefined || from.place[0] === to.place[0] || from.parentNode.parentNode !== to.parentNode.parentNode) return pathBetween(from.box, to.box);
+  const isDown = from.place[0] < to.place[0];
+  const stop = (row, offset) => {
+    const [x, y] = [from.origin[0] + offset * from.pitch[0] + from.box.width / 2, from.origin[1] + row * from.pitch[1]];
+    return isDown ? [x, y, y + from.box.height] : [x, y + from.box.height, y];
+  };
+  const stops = [stop(from.place[0], from.offset), ...bends.map(([row, offset]) => stop(row, offset)), stop(to.place[0], to.offset)];
+  let d = `M${stops[0][0]} ${stops[0][2]}`;
+  for (let k = 1; k < stops.length; k++) {
+    const [[x, , y], [u, v, w]] = [stops[k - 1], stops[k]];
+    d += ` C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}` + (k < stops.length - 1 ? ` L${u} ${w}` : "");
+  }
+  const k = stops.length >> 1; // the middle of the middle piece
+  return [d, [(stops[k - 1][0] + stops[k][0]) / 2 + 7, (stops[k - 1][2] + stops[k][1]) / 2], "note start"];
+}
+
 function pathBetween(from, to) {
   const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   const [[x, y], [u, v]] = [middle(from), middle(to)];
@@ -103,14 +121,15 @@ function pathBetween(from, to) {
 // The overlay of edges and hulls. Those that stay between two steps stay; those that are new draw themselves.
 class Overlay {
   constructor(svg, find) {
-    Object.assign(this, { find, known: new Map() });
+    Object.assign(this, { find, known: new Map(), areas: draw(null, "g", { "aria-hidden": true }) });
+    svg.querySelector("defs").after(this.areas); // below the cells
     [this.hulls, this.edges] = [draw(svg, "g", { "aria-hidden": true }), draw(svg, "g", { "aria-hidden": true })];
   }
 
   show(edges, hulls, moves) {
     const now = new Map();
     for (const edge of edges) this.keep(now, JSON.stringify(edge), () => this.drawEdge(edge, moves));
-    for (const hull of hulls) this.keep(now, JSON.stringify(hull), () => this.drawHull(hull));
+    for (const hull of hulls) this.keep(now, JSON.stringify(hull), () => (hull[5] ? this.drawArea(hull, edges) : this.drawHull(hull)));
     for (const [key, made] of this.known) if (!now.has(key)) made.remove();
     this.known = now;
   }
@@ -119,17 +138,33 @@ class Overlay {
     now.set(key, this.known.get(key) ?? make());
   }
 
-  drawEdge([start, end, kind, text], moves) {
+  drawEdge([start, end, kind, text, bends], moves) {
     const made = draw(this.edges, "g");
-    const [d, [x, y]] = pathBetween(this.find(start).box, this.find(end).box);
+    const [d, [x, y], words = "note"] = pathOf(this.find(start), this.find(end), bends);
     draw(made, "path", { d, class: "halo" });
     const line = draw(made, "path", { d, class: `edge ${kind}`, pathLength: 1, "marker-end": `url(#head-${kind})` });
-    if (text) draw(made, "text", { x, y, class: "note" }, text);
+    if (text) draw(made, "text", { x, y, class: words }, text);
     if (moves && !isCalm()) {
       const dashes = (offset) => ({ strokeDasharray: "1 1", strokeDashoffset: offset });
       line.animate([dashes(1), dashes(0)], { duration: TWEEN_MS, easing: "ease-out" });
     }
     return made;
+  }
+
+  // Draw an outline around cells and the edges between them: thick lines, and thinner lines of the inner color over them.
+  drawArea([start, , , kind, text, around], edges) {
+    const made = draw(this.areas, "g");
+    const inside = new Set([start, ...around].map(String));
+    const boxes = [...inside].map((place) => this.find(place.split(",")).box);
+    const paths = edges.filter(([a, b]) => inside.has(`${a}`) && inside.has(`${b}`)).map(([a, b, , , bends]) => pathOf(this.find(a), this.find(b), bends)[0]);
+    for (const [part, thick, room] of [["rim", 18, 7], ["inner", 14, 5]]) {
+      const layer = draw(made, "g", { class: `area ${kind} ${part}` });
+      for (const d of paths) draw(layer, "path", { d, "stroke-width": thick });
+      for (const { x, y, width, height } of boxes) draw(layer, "rect", { x: x - room, y: y - room, width: width + 2 * room, height: height + 2 * room, rx: room });
+    }
+    const { box } = this.find(start);
+    const label = text ? draw(this.edges, "text", { x: box.x - 6, y: box.y - 14, class: "note start" }, text) : null; // above edges
+    return { remove: () => [made, label].forEach((part) => part?.remove()) };
   }
 
   drawHull([start, rows, columns, kind, text]) {

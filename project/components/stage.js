@@ -119,13 +119,21 @@ export default function (component) {
   const find = (place) => cellAt.get(place.join());
   const dim = () => {
     for (const cell of lit) cell.classList.remove("lit");
+    for (const line of code.children) line.classList.remove("near");
     lit = [];
   };
-  const light = (cell) => {
+  const lightAll = (cells) => {
     dim();
-    lit = [...new Set(cell.links.flatMap((link) => byLink.get(link)))];
-    for (const other of lit) other.classList.add("lit");
+    lit = [...new Set(cells)];
+    for (const cell of lit) cell.classList.add("lit");
   };
+  const code = root.querySelector(".code"); // a link "line 7" joins a cell and line 7, but not the cells of line 7
+  const light = (cell) => {
+    lightAll(cell.links.filter((link) => !link.startsWith("line ")).flatMap((link) => byLink.get(link)));
+    for (const line of code.children) line.classList.toggle("near", cell.links.includes(`line ${line.dataset.number}`));
+  };
+  code.onmouseover = (event) => lightAll(byLink.get(`line ${event.target.closest(".line")?.dataset.number}`) ?? []);
+  code.onmouseleave = () => dim();
   const pick = (link) => {
     root.chosen = link; // kept when the server sends a new picture
     for (const cell of all) {
@@ -153,7 +161,6 @@ export default function (component) {
       const table = drawGrid(svg, place);
       const cells = [...table.querySelectorAll(".cell")];
       for (const cell of cells) {
-        cell.pitch = place.pitch;
         cellAt.set([place.grid.name, ...cell.place].join(), cell);
         for (const link of cell.links) byLink.has(link) ? byLink.get(link).push(cell) : byLink.set(link, [cell]);
       }

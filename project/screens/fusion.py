@@ -12,7 +12,7 @@ from ..views.cited_facts import Line
 from ..views.function_parts import FunctionParts
 from ..views.picture import Picture
 
-DEFAULT_SIZE = 64
+DEFAULT, DEFAULT_SIZE = [found.name for found in functions.FUSED].index("softmax"), 64
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -24,10 +24,10 @@ def load_parts(name: str, rows: int, backend: str) -> FunctionParts:
 def page() -> None:
     """Draw a function, and the kernels that it is compiled to."""
     left, middle, right, last = show_head(
-        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 1.3, 0.8, 0.7, 1.3
+        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 1.0, 0.7, 0.6, 1.6
     )
     names = [found.name for found in functions.FUSED]
-    name = left.selectbox("a function", names, key="fusion_function", bind="query-params") or names[0]
+    name = left.selectbox("a function", names, DEFAULT, key="fusion_function", bind="query-params") or names[0]
     rows = middle.select_slider(
         "rows of its arguments", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params"
     )
@@ -43,13 +43,14 @@ def page() -> None:
     )
     chosen = st.session_state.get("board-fusion", {}).get("chosen")
     picture, facts = fusion.picture(found, play), fusion.facts(found, chosen)
-    show_page(PageContent("fusion", picture, facts, command=fusion.command(found, play)))
+    source, title = fusion.function_lines(found), "The function, and the operations of each line"
+    show_page(PageContent("fusion", picture, facts, source, title, fusion.command(found, play)))
     if play == fusion.PLAYS[1]:
         with st.expander("All steps in words"):
             st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
     show_passes(found)
-    show_lines("The function, and the operations of each line", fusion.function_lines(found))
-    show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
+    with st.expander("The code that runs"):
+        show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
 
 
 def show_passes(found: FunctionParts) -> None:

@@ -6,9 +6,13 @@ gradient is recorded.
 """
 
 import inspect
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +28,18 @@ from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact
 from .functions import Example
-from .fusion import assign_layers, edge_links, grid_of, readers
-from .picture import CHOSEN, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
+from .graph_layout import LayeredGraph, layer_graph
+from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
 SIZES = (1, 2, 3, 4)
 MAX_DRAWN_ELEMENTS = 16  # elements of a gradient that are drawn
 MEANS = (
-    (LOAD, "a leaf; what the call has received"),
-    (STORE, "what it sends"),
-    (OTHER, "receives several times"),
+    (LOAD, "an input; what the call has received"),
+    (STORE, "receives now"),
     (CHOSEN, "the call that is asked"),
 )
+SHORT = 2  # elements of a gradient beside an arrow
+GAPS = (60, 42)  # pixels between nodes and between layers, for the values beside the arrows
 STEP = 1e-6  # step of the finite differences, in each direction
 
 Array = npt.NDArray[Any]
@@ -51,6 +56,15 @@ class Arrival:
     """The dims of each sum in the graph of the call: those along which the value was broadcast."""
 
 
+class GradientRow(NamedTuple):
+    """A row of the table of gradients: one that has arrived, or the sum of several."""
+
+    value: int
+    link: str
+    name: str
+    gradient: Array
+
+
 @dataclass(frozen=True)
 class BackwardPass:
     """A backward pass as plain data. Values are leaves first, then the results of calls, in the order of the calls."""
@@ -64,6 +78,8 @@ class BackwardPass:
     """The gradients that each value has received, in order."""
     order: tuple[int, ...]
     """The results of the calls in the order of the backward pass."""
+    lines: tuple[int | None, ...]
+    """The line of the function that made the call of each value; None for a leaf, and for the final sum."""
     gradients: tuple[Array, ...]
     """`grad` of each leaf after `backward`."""
     differences: tuple[Array, ...]
@@ -89,7 +105,8 @@ def compute_loss(example: Example, arrays: Sequence[Array]) -> tuple[list[Any], 
 def trace_backward(example: Example, size: int) -> BackwardPass:
     """Run a function, and its backward pass call by call."""
     arrays = example.arrays(size, "float64")
-    leaves, loss = compute_loss(example, arrays)
+    with recorded_lines(example.function) as line_of:
+        leaves, loss = compute_loss(example, arrays)
     calls = toposort([loss.grad_fn[0]], lambda call: [e[0] for e in call.edges if type(e) is tuple])
     places = {id(leaf): k for k, leaf in enumerate(leaves)} | {id(call): len(leaves) + k for k, call in enumerate(calls)}
 
@@ -119,10 +136,32 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
         tuple(reads),
         tuple(map(tuple, received)),
         tuple(order),
+        (*[None] * len(leaves), *[line_of.get(id(call)) for call in calls]),
         tuple(leaf.grad.numpy().copy() for leaf in leaves),
         tuple(finite_differences(example, arrays, k) for k in range(len(arrays))),
         float(loss.item()),
     )
+
+
+@contextmanager
+def recorded_lines(function: Any) -> Iterator[dict[int, int]]:
+    """Record, by the id of each recorded call, the line of the function that made it: the one that runs when it returns."""
+    line_of, before, kept = dict[int, int](), sys.getprofile(), list[Any]()
+
+    def watch(frame: FrameType | None, event: str, value: Any) -> None:
+        if event != "return" or not isinstance(value, mf.Tensor) or value.grad_fn is None or id(value.grad_fn[0]) in line_of:
+            return
+        while frame and frame.f_code is not function.__code__:
+            frame = frame.f_back
+        if frame:
+            line_of[id(value.grad_fn[0])] = frame.f_lineno
+            kept.append(value.grad_fn[0])  # so that no later call has its id
+
+    sys.setprofile(watch)
+    try:
+        yield line_of
+    finally:
+        sys.setprofile(before)
 
 
 def call_name(call: Any) -> str:
@@ -168,9 +207,19 @@ def finite_differences(example: Example, arrays: Sequence[Array], k: int) -> Arr
 
 
 def picture(found: BackwardPass) -> Picture:
-    """Draw the graph, and for each value the gradients that it has received and their sum."""
-    grids = [graph_grid(found), *[gradient_grid(found, k) for k in reversed(range(len(found.names)))]]
-    return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
+    """Draw the graph of the calls, and beside it the gradients that each value receives. Both fill step by step."""
+    graph = graph_of(found)
+    grids = graph.grid, gradient_grid(found)
+    layout = (tuple(grid.name for grid in grids),)
+    return Picture(
+        sentence(found),
+        grids,
+        tuple(frames(found, graph)),
+        MEANS,
+        graph.edges(),
+        layout=layout,
+        first=min(2, len(found.order)),
+    )
 
 
 def numbered_name(found: BackwardPass, k: int) -> str:
@@ -178,69 +227,120 @@ def numbered_name(found: BackwardPass, k: int) -> str:
     return found.names[k] if k < found.leaves else f"%{k} {found.names[k]}"
 
 
-def graph_grid(found: BackwardPass) -> Grid:
-    """Draw each value to the right of its inputs."""
-    used, cells = readers(found.reads), list[Cell]()
+def graph_of(found: BackwardPass) -> LayeredGraph:
+    """Draw each value below its inputs."""
+    cells = list[Cell]()
     for k, reads in enumerate(found.reads):
+        readers = [j for j, inputs in enumerate(found.reads) if k in inputs]
         of = f"computed by {found.names[k]} from {', '.join(numbered_name(found, j) for j in reads)}" if reads else "a leaf"
-        uses = f", used by {', '.join(numbered_name(found, j) for j in used[k])}" if used[k] else ", the last"
+        uses = f", used by {', '.join(numbered_name(found, j) for j in readers)}" if readers else ", the last"
         label = f"{numbered_name(found, k)}: {of}{uses}; receives {len(found.arrivals[k])} times"
-        links = (f"g{k}", f"v{k}", *edge_links("g", k, found.reads, used))
-        kind = LOAD if k < found.leaves else OTHER if len(found.arrivals[k]) > 1 else ""
-        cells.append(Cell(0, 0, numbered_name(found, k), label, kind, links))
-    title = "graph: blue is a leaf, purple receives several times"
-    return grid_of("graph", title, assign_layers(found.reads), cells)
+        kind = LOAD if k < found.leaves else ""
+        cells.append(Cell(0, 0, numbered_name(found, k), label, kind, (f"g{k}", f"v{k}", *edge_links(found, k))))
+    return layer_graph("graph", "Inputs above, the sum below", cells, found.reads, GAPS)
 
 
-def gradient_grid(found: BackwardPass, k: int) -> Grid:
-    """Draw the gradients that a value has received: a row for each, and their sum."""
-    arrivals, cells = found.arrivals[k], list[Cell]()
-    rows = [
-        (f"from {numbered_name(found, x.call)}" if x.call >= 0 else "start", x.value, f"a{k}.{j}")
-        for j, x in enumerate(arrivals)
-    ]
-    if len(arrivals) > 1:
-        rows.append(("sum", found.total(k), f"t{k}"))
-    shape = arrivals[0].value.shape if arrivals else ()
-    for r, (name, value, link) in enumerate(rows):
-        for c, index in enumerate(list(np.ndindex(*shape))[:MAX_DRAWN_ELEMENTS]):
-            number = float(value[index])
-            label = f"gradient of {numbered_name(found, k)} at {index}, {name}: {number:.6g}"
-            cells.append(Cell(r, c, f"{number:.3g}", label, "", (f"{link}.{c}", link, f"v{k}")))
-    count = int(np.prod(shape))
-    part = f", elements 0..{MAX_DRAWN_ELEMENTS - 1} of {count}" if count > MAX_DRAWN_ELEMENTS else ""
-    names = tuple(name for name, _, _ in rows)
-    title = f"gradient of {numbered_name(found, k)} {shape}{part}"
-    return Grid(f"gradient{k}", title, max(len(rows), 1), max(min(count, MAX_DRAWN_ELEMENTS), 1), tuple(cells), names)
+def edge_links(found: BackwardPass, k: int) -> tuple[str, ...]:
+    """Return a link for each edge of a value, to its inputs and to what reads it."""
+    return tuple(f"g{j}>{n}" for n, inputs in enumerate(found.reads) for j in inputs if k in (j, n))
 
 
-def frames(found: BackwardPass) -> list[Frame]:
-    """Return a frame for the start, and one for each call of the backward pass."""
-    last = found.order[0]
-    steps = [
-        Frame(f"{numbered_name(found, last)} receives 1: the derivative of the result by itself.", ((f"a{last}.0", STORE),))
-    ]
-    for here in found.order:
-        sentences, kinds = list[str](), [(f"g{here}", CHOSEN)]
-        single = len(found.arrivals[here]) == 1
-        kinds.append((f"a{here}.0" if single else f"t{here}", LOAD))
+def gradient_rows(found: BackwardPass) -> list[GradientRow]:
+    """Return the gradients of all values in the order of the backward pass: each arrival, and the sum of several."""
+    rows = list[GradientRow]()
+    for k in (*found.order, *range(found.leaves)):
+        name, arrivals = numbered_name(found, k), found.arrivals[k]
+        for j, x in enumerate(arrivals):
+            source = f"from {numbered_name(found, x.call)}" if x.call >= 0 else "the start"
+            rows.append(GradientRow(k, f"a{k}.{j}", f"{name}: {source}", x.value))
+        if len(arrivals) > 1:
+            rows.append(GradientRow(k, f"t{k}", f"{name}: the sum", found.total(k)))
+    return rows
+
+
+def gradient_grid(found: BackwardPass) -> Grid:
+    """Draw a row of elements for each gradient that a value receives. The texts of the cells are set when it arrives."""
+    rows, cells = gradient_rows(found), list[Cell]()
+    for r, row in enumerate(rows):
+        for c, index in enumerate(islice(np.ndindex(*row.gradient.shape), MAX_DRAWN_ELEMENTS)):
+            number = float(row.gradient[index])
+            label = f"gradient of {row.name} at {index}: {number:.6g}"
+            cells.append(Cell(r, c, f"{number:.3g}", label, "", (f"{row.link}.{c}", row.link, f"v{row.value}")))
+    most = max((row.gradient.size for row in rows), default=0)
+    part = f", elements 0..{MAX_DRAWN_ELEMENTS - 1} of {most}" if most > MAX_DRAWN_ELEMENTS else ""
+    columns = max(min(most, MAX_DRAWN_ELEMENTS), 1)
+    names = tuple(row.name for row in rows)
+    return Grid("gradients", f"What each value receives{part}", max(len(rows), 1), columns, tuple(cells), names)
+
+
+def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
+    """Return a frame for the start, and one for each call of the backward pass. Gradients stay once they have arrived."""
+    rows, last = gradient_rows(found), found.order[0]
+    has_arrived = {f"a{last}.0"}
+    text = f"{numbered_name(found, last)} receives 1: the derivative of the result by itself."
+    first = (f"g{last}", STORE), (f"a{last}.0", STORE)
+    steps = [Frame(text, first, texts(found, rows, has_arrived), numbers=numbers(found, 0, 1))]
+    for n, here in enumerate(found.order, 1):
+        single, sent = len(found.arrivals[here]) == 1, list[tuple[int, int, Arrival]]()
+        has_arrived |= set() if single else {f"t{here}"}
         for k, arrivals in enumerate(found.arrivals):
-            for j, arrival in enumerate(arrivals):
-                if arrival.call == here:
-                    kinds.append((f"a{k}.{j}", STORE))
-                    sentences.append(describe_arrival(found, k, j, arrival))
+            sent += [(k, j, arrival) for j, arrival in enumerate(arrivals) if arrival.call == here]
+        has_arrived |= {f"a{k}.{j}" for k, j, _ in sent}
+        if n == len(found.order):
+            has_arrived |= {row.link for row in rows}
+        by_value = dict[int, list[str]]()
+        for k, _, arrival in sent:
+            by_value.setdefault(k, []).append(short_text(arrival.value))
+        kinds = (
+            (f"g{here}", CHOSEN),
+            (f"a{here}.0" if single else f"t{here}", LOAD),
+            *[(f"g{k}", STORE) for k in by_value],
+            *[(f"a{k}.{j}", STORE) for k, j, _ in sent],
+        )
+        edges = tuple(graph.edge(here, k, STORE, " and ".join(values)) for k, values in by_value.items())
+        said = "; ".join(describe_arrival(found, *arrival) for arrival in sent)
         steps.append(
-            Frame(f"{numbered_name(found, here)} is asked what its inputs receive: {'; '.join(sentences)}.", tuple(kinds))
+            Frame(
+                f"{numbered_name(found, here)} is asked: {said or 'it passes nothing on'}.",
+                kinds,
+                texts(found, rows, has_arrived),
+                edges,
+                flights=edges,
+                line=found.lines[here],
+                numbers=numbers(found, n, sum(link.startswith("a") for link in has_arrived)),
+            )
         )
     return steps
 
 
+def texts(found: BackwardPass, rows: Sequence[GradientRow], has_arrived: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a step: gradients that have not arrived are blank, and each node shows what it has received."""
+    blank = [(row.link, "") for row in rows if row.link not in has_arrived and row.gradient.size]
+    received = dict[int, Array]()
+    for row in rows:
+        if row.link.startswith("a") and row.link in has_arrived:
+            received[row.value] = received[row.value] + row.gradient if row.value in received else row.gradient
+    return (*blank, *[(f"g{k}", f"{numbered_name(found, k)}: {short_text(x)}") for k, x in received.items()])
+
+
+def numbers(found: BackwardPass, asked: int, arrived: int) -> tuple[tuple[str, str], ...]:
+    """Return the numbers of a step."""
+    count = sum(map(len, found.arrivals))
+    return (f"{asked} of {len(found.order)}", "calls asked"), (f"{arrived} of {count}", "gradients arrived")
+
+
+def short_text(value: Array) -> str:
+    """Format a gradient in a few characters: its first elements."""
+    flat = value.reshape(-1)
+    return ", ".join(f"{float(x):.2g}" for x in flat[:SHORT]) + (" …" if flat.size > SHORT else "")
+
+
 def describe_arrival(found: BackwardPass, k: int, j: int, arrival: Arrival) -> str:
     """Describe one arriving gradient."""
-    text = f"{numbered_name(found, k)} receives shape {arrival.value.shape}"
+    text = f"{numbered_name(found, k)} receives {short_text(arrival.value) or 'nothing'} of shape {arrival.value.shape}"
     if arrival.sums:
         text += f", summed along dims {' and '.join(str(dims) for dims in arrival.sums)}"
-    return text + (", which is added to what it has" if j else "")
+    return text + (", added to what it has" if j else "")
 
 
 def sentence(found: BackwardPass) -> str:

@@ -11,11 +11,8 @@ from .functions import Example
 class KernelPart:
     """An operation, a load or a store of a kernel."""
 
-    text: str
-    says: str
-    """A verb phrase for the label, such as "loads x"."""
     kind: str
-    """One of picture.KINDS, the look of the cell."""
+    """LOAD or STORE of `picture`; empty for an operation."""
     reads: tuple[int, ...]
     """The indices of the parts of the same kernel that this part reads."""
     memory: str = ""
@@ -41,3 +38,5 @@ class FunctionParts:
     inputs: frozenset[int]
     stored: frozenset[int]
     """Nodes whose values a kernel stores."""
+    named: dict[str, int]
+    """Nodes by the names that the passes of the compiler have for them, such as "max0"."""

@@ -7,7 +7,7 @@ parallel backend loads no kernel.
 
 import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 import minifuse as mf
 from minifuse.backends.base import Backend
 from minifuse.backends.registry import get_backend
-from minifuse.compiler.pretty_print import Formula
+from minifuse.compiler.format_node import NodeNames
+from minifuse.compiler.pipeline import initial_graph
 from minifuse.core.operators import Operator
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
 from minifuse.inspect.explain import NumberedGraph
@@ -24,27 +25,29 @@ from minifuse.inspect.report import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.format_expressions import REDUCTION_NAMES
 from minifuse.ir.graph import Argument, Node
-from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, Op, ReadOutput, ReduceExpr
+from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, ReadOutput
 from minifuse.ir.steps import NO_BUFFER
 
-from . import fusion_steps
+from . import fusion_passes, fusion_steps
 from .cited_facts import DERIVED, Fact, Line
 from .function_parts import FunctionParts, KernelPart
 from .functions import Example
+from .fusion_graph import graph_of, kernel_hull, kernel_nodes, last_line, loading_edges, memory_names, refusal_edges
+from .graph_layout import LayeredGraph
 from .node_to_kernel import is_free, nodes_by_expression, step_expressions, stored_expressions
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Hull, Picture
 
 BACKENDS = ("python", "parallel", "cuda")
-PLAYS = ("kernel by kernel", "step by step")
+PLAYS = ("kernel by kernel", "step by step", "pass by pass")
 SIZES = (1, 8, 33, 64, 256, 1024)
 MEANS = (
-    (LOAD, "is read"),
-    (STORE, "is written to memory"),
-    (OTHER, "gathers many in one; a merge that was refused"),
+    (LOAD, "an input; bytes that are read"),
+    (STORE, "stored in memory; bytes that are written"),
+    (OTHER, "a merge that was refused"),
     (IDLE, "costs nothing"),
     (CHOSEN, "computed by this kernel"),
 )
-MAX_LABEL_LENGTH = 90  # characters of a formula in a label
+BAR = 12  # cells of the longer bar
 
 
 def planning_backend(name: str) -> Backend:
@@ -84,13 +87,13 @@ def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
             for e in stored_expressions(step)
             for node in of.get(e, ())
         ),
+        pass_names(entry.plan, graph),
     )
 
 
 def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
     """Return the loads, operations and stores of a kernel."""
     names = plan.host.slot_names
-    formula = Formula(step, names)
     order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}
     product = set(step.kernel.factors)
@@ -103,29 +106,25 @@ def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expressi
             buffers = step.outputs if isinstance(e, ReadOutput) else step.inputs
             slot = buffers[e.index][0]
             memory = "" if slot == NO_BUFFER else names[slot]
-            what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
-            parts.append(KernelPart(memory or "index", what, LOAD if memory else "", (), memory))
+            parts.append(KernelPart(LOAD if memory else "", (), memory))
         else:
-            name = operator_symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
-            word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
-            text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
-            said = formula.format(e)[0]
-            said = f"computes {truncate(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
-            parts.append(KernelPart(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
+            parts.append(KernelPart("", reads, "", nodes))
     for e, (slot, _) in zip(stored_expressions(step), step.outputs, strict=True):
-        reads = (index[e],) if e in index else ()
-        parts.append(KernelPart(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
+        parts.append(KernelPart(STORE, (index[e],) if e in index else (), names[slot]))
     return tuple(parts)
+
+
+def pass_names(plan: Any, graph: NumberedGraph) -> dict[str, int]:
+    """Return the numbers of the nodes by the names that the passes of the compiler have for them."""
+    initial = initial_graph(plan.graph, plan.backward, plan.layouts)
+    names = NodeNames(plan.host.slot_names[: len(plan.arguments)])
+    names.add((*initial.arguments, *initial.nodes))
+    return {name: graph.numbers[node] for node, name in names.items() if node in graph.numbers}
 
 
 def operator_symbol(operator: Operator | None, dtype: str) -> str:
     """Return a short label of an operator; for a cast, the name of its dtype."""
     return dtype if operator is None else operator.symbol or operator.name
-
-
-def truncate(text: str) -> str:
-    """Cut off a formula that is too long for a label."""
-    return text if len(text) <= MAX_LABEL_LENGTH else text[:MAX_LABEL_LENGTH] + " ..."
 
 
 def node_symbol(node: Node, name: str) -> str:
@@ -156,134 +155,105 @@ def kind_name(function: Any) -> str:
 # The picture.
 
 
-def picture(function_parts: FunctionParts, play: str = PLAYS[0]) -> Picture:
-    """Draw the graph in layers, a grid of operations for each kernel, and the refused merges.
+def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
+    """Draw the graph with its kernels, and the bytes that they move, before and after.
 
-    It plays the kernels, one after the other, or all that was decided on the way to them.
+    It plays the kernels, one after the other, or all that was decided on the way to them, or the passes of the compiler.
     """
-    grids = [graph_grid(function_parts), *[kernel_grid(function_parts, k) for k in range(len(function_parts.parts))]]
-    if function_parts.explained.refusals:
-        grids.append(refusal_grid(function_parts))
-    if play == PLAYS[1]:
-        return Picture(
-            sentence(function_parts), tuple(grids), tuple(fusion_steps.frames(function_parts)), fusion_steps.MEANS
+    graph = graph_of(found)
+    grids = graph.grid, bytes_grid(found)
+    words, steps = {
+        PLAYS[0]: (MEANS, frames),
+        PLAYS[1]: (fusion_steps.MEANS, fusion_steps.frames),
+        PLAYS[2]: (fusion_passes.MEANS, fusion_passes.frames),
+    }[play]
+    played = tuple(steps(found, graph))
+    first = min(1, len(played) - 1) if play == PLAYS[0] else 0
+    return Picture(sentence(found), grids, played, words, graph.edges(), layout=(("graph", "bytes"),), first=first)
+
+
+def bytes_grid(found: FunctionParts) -> Grid:
+    """Draw the bytes that are moved without fusion and with it as two bars, of which a part is read and the rest written."""
+    before, after = found.explained.unfused, found.explained.forward
+    most = max(before.nbytes, after.nbytes, 1)
+    cells, names = list[Cell](), list[str]()
+    for row, (when, moved) in enumerate((("before", before), ("after", after))):
+        kernels = format_count(len(moved.kernels), "kernel")
+        count = bar_length(moved.nbytes, most)
+        read = sum(x.nbytes for kernel in moved.kernels for x in kernel.reads)
+        written = sum(x.nbytes for kernel in moved.kernels for x in kernel.writes)
+        reading = round(count * read / max(read + written, 1))
+        label = (
+            f"{when}: {kernels}, {format_bytes(moved.nbytes)}: {format_bytes(read)} read, {format_bytes(written)} written"
         )
-    return Picture(sentence(function_parts), tuple(grids), tuple(frames(function_parts)), MEANS)
+        cells += [Cell(row, k, "", label, LOAD if k < reading else STORE, (f"{when}{k}", when)) for k in range(count)]
+        names.append(f"{when}: {format_bytes(moved.nbytes)}")
+    return Grid("bytes", "Bytes moved", 2, BAR, tuple(cells), tuple(names))
 
 
-def assign_layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Return (row, column) of each value: right of all that it reads, in the next free row of its column."""
-    columns, heights, places = list[int](), Counter[int](), list[tuple[int, int]]()
-    for inputs in reads:
-        columns.append(1 + max([columns[k] for k in inputs], default=-1))
-        places.append((heights[columns[-1]], columns[-1]))
-        heights[columns[-1]] += 1
-    return places
+def bar_length(nbytes: int, most: int) -> int:
+    """Return the cells of a bar: in proportion to its bytes, and at least one."""
+    return max(round(BAR * nbytes / most), 1)
 
 
-def readers(reads: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the nodes that read each value."""
-    return [[j for j, inputs in enumerate(reads) if k in inputs] for k in range(len(reads))]
+def frames(found: FunctionParts, graph: LayeredGraph) -> list[Frame]:
+    """Return a frame of the whole graph, one for each kernel, and one for each reason why there are not fewer."""
+    kernels = range(len(found.parts))
+    x = found.explained
 
-
-def grid_of(name: str, title: str, places: Sequence[tuple[int, int]], cells: Sequence[Cell]) -> Grid:
-    """Return a grid of cells at these rows and columns."""
-    placed = tuple(Cell(*at, c.text, c.label, c.kind, c.links) for at, c in zip(places, cells, strict=True))
-    rows, columns = (1 + max([at[d] for at in places], default=0) for d in (0, 1))
-    return Grid(name, title, rows, columns, placed)
-
-
-def edge_links(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """Return the links to the values that a value reads, and to the nodes that read it."""
-    return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
-
-
-def graph_grid(function_parts: FunctionParts) -> Grid:
-    """Draw each value of the function once, to the right of its operands."""
-    used, cells = readers(function_parts.reads), list[Cell]()
-    for k, node in enumerate(function_parts.explained.nodes):
-        kernels = [f"launch{j}" for j in computing_kernels(function_parts, k)]
-        storage = (
-            "an input in memory"
-            if k in function_parts.inputs
-            else "no operation, which costs nothing"
-            if k in function_parts.free
-            else f"computed in {' and '.join(kernels) or 'no kernel of its own'}, "
-            + ("and stored" if k in function_parts.stored else "never stored")
+    def hulls(chosen: int | None) -> tuple[Hull, ...]:
+        kinds = [CHOSEN if k == chosen else "" for k in kernels]
+        return tuple(
+            hull for k in kernels for hull in kernel_hull(found, graph, kernel_nodes(found, k), kinds[k], f"launch{k}")
         )
-        uses = f", read by {', '.join(f'%{j}' for j in used[k])}" if used[k] else ", a result"
-        label = f"%{k}: {node.operation} {node.name}".rstrip() + f", {node.dtype} {node.shape}, {storage}{uses}"
-        links = (f"g{k}", f"n{k}", *edge_links("g", k, function_parts.reads, used))
-        cells.append(Cell(0, 0, f"%{k} {function_parts.glyphs[k]}", label, cell_kind(function_parts, k), links))
-    title = "graph: blue is an input, orange is stored, hatched costs nothing, white never touches memory"
-    return grid_of("graph", title, assign_layers(function_parts.reads), cells)
 
-
-def cell_kind(function_parts: FunctionParts, k: int) -> str:
-    """Return the kind of the cell of a value."""
-    return (
-        LOAD
-        if k in function_parts.inputs
-        else IDLE
-        if k in function_parts.free
-        else STORE
-        if k in function_parts.stored
-        else ""
-    )
-
-
-def computing_kernels(function_parts: FunctionParts, k: int) -> list[int]:
-    """Return the kernels that compute a value; several, if it is recomputed."""
-    return [j for j, parts in enumerate(function_parts.parts) if any(k in part.nodes for part in parts)]
-
-
-def kernel_grid(function_parts: FunctionParts, k: int) -> Grid:
-    """Draw the loads, operations and stores of a kernel, each to the right of its operands."""
-    parts, facts = function_parts.parts[k], function_parts.explained.forward.kernels[k]
-    reads = [part.reads for part in parts]
-    used, cells = readers(reads), list[Cell]()
-    sizes = {x.name: x.nbytes for x in (*facts.reads, *facts.writes)}
-    for j, part in enumerate(parts):
-        moved = f", {format_bytes(sizes[part.memory])}" if part.memory in sizes else ""
-        nodes = f": {', '.join(f'%{n}' for n in part.nodes)} of the graph" if part.nodes else ""
-        links = (f"k{k}.{j}", *[f"n{n}" for n in part.nodes], *edge_links(f"k{k}.", j, reads, used))
-        links += (f"m {part.memory}",) if part.memory else ()
-        cells.append(Cell(0, 0, part.text, f"launch{k} {part.says}{moved}{nodes}", part.kind, links))
-    title = f"launch{k}: {facts.form}; {format_count(facts.launches, 'launch', 'launches')}, {format_bytes(facts.nbytes)}"
-    return grid_of(f"kernel{k}", title, assign_layers(reads), cells)
-
-
-def refusal_grid(function_parts: FunctionParts) -> Grid:
-    """Draw the refused merges."""
-    cells = []
-    for k, x in enumerate(function_parts.explained.refusals):
-        ends = [value.partition(" = ")[0] for value in (x.producer, x.consumer)]
-        label = f"{x.producer} was not fused into {x.consumer}: {x.reason}"
-        links = (f"r{k}", *[f"g{end[1:]}" for end in ends if end.startswith("%") and end[1:].isdecimal()])
-        cells.append(Cell(0, 0, f"{ends[0]} | {ends[1]}", label, OTHER, links))
-    title = "merges that were refused: what is computed | what reads it"
-    return grid_of("refusals", title, [(k, 0) for k in range(len(cells))], cells)
-
-
-def frames(function_parts: FunctionParts) -> list[Frame]:
-    """Return a frame of the whole graph, and one for each kernel."""
-    if not function_parts.parts:
-        return []
-    steps = [Frame(sentence(function_parts))]
-    for k, (parts, facts) in enumerate(zip(function_parts.parts, function_parts.explained.forward.kernels, strict=True)):
-        chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
-        chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
-        chosen += [
-            (f"r{n}", OTHER) for n in range(len(function_parts.explained.refusals))
-        ]  # their cells share links with the graph
-        steps.append(Frame(describe_kernel(k, facts), tuple(chosen)))
+    totals = (f"{len(x.unfused.kernels)} → {len(kernels)}", "kernels"), (f"{x.ratio:.3g}", "times fewer bytes")
+    names = memory_names(found)
+    steps = [Frame(sentence(found), hulls=hulls(None), numbers=totals)]
+    for k, facts in enumerate(x.forward.kernels):
+        nodes = kernel_nodes(found, k)
+        chosen = tuple((f"g{n}", CHOSEN) for n in nodes if n not in found.stored)
+        moved = (format_count(len(nodes), "operation").partition(" ")[2], format_bytes(facts.nbytes))
+        steps.append(
+            Frame(
+                describe_kernel(k, facts, names),
+                chosen,
+                edges=loading_edges(found, graph, k),
+                hulls=hulls(k),
+                line=last_line(found, nodes),
+                numbers=((str(len(nodes)), f"{moved[0]} in launch{k}"), (moved[1], "moved"), *totals),
+            )
+        )
+    for (producer, _, reason), into in group_refusals(x.refusals).items():
+        ends = [n for text in (producer, *into) if (n := node_number(text)) is not None]
+        readers = ends[1:] if node_number(producer) is not None else []
+        steps.append(
+            Frame(
+                f"{producer} is not fused into {', '.join(text.partition(' = ')[0] for text in into)}: {reason}.",
+                tuple((f"g{n}", OTHER) for n in ends),
+                edges=tuple(dict.fromkeys(edge for n in readers for edge in refusal_edges(found, graph, ends[0], n))),
+                hulls=hulls(None),
+                line=last_line(found, ends),
+                numbers=totals,
+            )
+        )
     return steps
 
 
-def describe_kernel(k: int, facts: KernelFacts) -> str:
-    """Describe a kernel in a sentence."""
-    reads, writes = ([f"{x.name} ({format_bytes(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
-    return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
+def node_number(text: str) -> int | None:
+    """Return the number of a value from its formula, "%3 = %0 @ %2"; None if it has none."""
+    name = text.partition(" = ")[0]
+    return int(name[1:]) if name.startswith("%") and name[1:].isdecimal() else None
+
+
+def describe_kernel(k: int, facts: KernelFacts, names: Mapping[str, str]) -> str:
+    """Describe a kernel in a sentence. `names` has better names of arrays."""
+    reads, writes = (
+        ", ".join(f"{names.get(x.name, x.name)} ({format_bytes(x.nbytes)})" for x in xs) or "nothing"
+        for xs in (facts.reads, facts.writes)
+    )
+    end = f"{format_bytes(facts.scratch)} of scratch" if facts.scratch else "nothing between touches memory"
+    return f"launch{k} reads {reads} and writes {writes}; {end}."
 
 
 def sentence(function_parts: FunctionParts) -> str:

@@ -10,13 +10,15 @@ from minifuse.inspect.fusion_log_text import DecisionText
 from minifuse.inspect.report import format_bytes, format_count
 
 from .function_parts import FunctionParts
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame
+from .fusion_graph import kernel_hull, last_line, refusal_edges
+from .graph_layout import LayeredGraph
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame, Hull
 
 MEANS = (
-    (LOAD, "is read"),
-    (STORE, "is stored: by a kernel of its own, while nothing else is decided"),
-    (OTHER, "gathers many in one; a merge that was refused"),
-    (IDLE, "costs nothing; of kernels and merges: not decided yet"),
+    (LOAD, "an input; bytes that are read"),
+    (STORE, "stored, as nothing else is decided; bytes that are written"),
+    (OTHER, "a merge that was refused"),
+    (IDLE, "costs nothing"),
     (CHOSEN, "what this step is about"),
 )
 
@@ -47,25 +49,34 @@ class Progress:
         return self.open.get(step.kernel, ())
 
 
-def frames(function_parts: FunctionParts) -> Iterator[Frame]:
+def frames(found: FunctionParts, graph: LayeredGraph) -> Iterator[Frame]:
     """Return frames of the captured graph, of each decision, and of the kernels."""
-    x, progress, launches = function_parts.explained, Progress(), dict[int | None, int]()
-    count = sum(k not in function_parts.free | function_parts.inputs for k in range(len(x.nodes)))
-    begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet. "
-    begin += f"Without fusion, the calls of {x.function} are {format_count(len(x.unfused.kernels), 'kernel')}, "
-    begin += f"and move {format_bytes(x.unfused.nbytes)}."
-    yield Frame(begin, cell_kinds(function_parts, progress, {}, {}))
+    x, progress = found.explained, Progress()
+    count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
+    begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet."
+    yield Frame(begin, cell_kinds(found, progress, {}), numbers=numbers(progress))
     for step in x.steps:
-        inside = progress.apply(step)
-        if step.launch is not None:
-            launches[step.kernel] = step.launch
-        highlighted = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
-        yield Frame(sentence(function_parts, step), cell_kinds(function_parts, progress, highlighted, launches, step.launch))
+        inside, is_refused = progress.apply(step), step.kind == "refused"
+        highlighted = dict.fromkeys((*inside, *step.values), OTHER if is_refused else CHOSEN)
+        yield Frame(
+            sentence(found, step),
+            cell_kinds(found, progress, highlighted),
+            edges=refusal_edges(found, graph, *step.values[:2]) if is_refused else (),
+            hulls=hulls(found, graph, progress, step.kernel),
+            line=last_line(found, step.values),
+            numbers=numbers(progress),
+        )
+    moved = format_bytes(x.forward.nbytes)
     yield Frame(
-        f"That is all: {format_count(len(x.forward.kernels), 'kernel')}, and {format_bytes(x.forward.nbytes)} moved. "
-        "Only what is orange "
-        "is written to memory."
+        f"That is all: {format_count(len(x.forward.kernels), 'kernel')}, and {moved} moved. Only what is orange is stored.",
+        hulls=hulls(found, graph, progress),
+        numbers=numbers(progress),
     )
+
+
+def numbers(progress: Progress) -> tuple[tuple[str, str], ...]:
+    """Return the numbers of a step."""
+    return (f"{len(progress.computed)}", "kernels complete"), (f"{len(progress.refused)}", "merges refused")
 
 
 def rows(function_parts: FunctionParts) -> list[dict[str, str]]:
@@ -88,28 +99,22 @@ def sentence(function_parts: FunctionParts, step: DecisionText) -> str:
     return f"{step.text} It moves {format_bytes(function_parts.explained.forward.kernels[step.launch].nbytes)}."
 
 
-def cell_kinds(
-    function_parts: FunctionParts,
-    progress: Progress,
-    highlighted: Mapping[int, str],
-    launches: Mapping[int | None, int],
-    launch: int | None = None,
-) -> tuple[tuple[str, str], ...]:
+def cell_kinds(found: FunctionParts, progress: Progress, highlighted: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
     """Return (link, kind) of all cells whose kind differs from the final one."""
     computed = {k for values in (*progress.open.values(), *progress.computed) for k in values}
     kinds = dict[str, str]()
-    for k in range(len(function_parts.explained.nodes)):
+    for k in range(len(found.explained.nodes)):
         if k in highlighted:
             kinds[f"g{k}"] = highlighted[k]
-        elif k not in function_parts.free | function_parts.inputs | computed:
+        elif k not in found.free | found.inputs | computed:
             kinds[f"g{k}"] = STORE
-    begun = {launches[kernel]: inside for kernel, inside in progress.open.items() if kernel in launches}
-    for j, parts in enumerate(function_parts.parts):
-        for n, part in enumerate(parts):
-            if launch == j and any(k in highlighted for k in part.nodes):
-                kinds[f"k{j}.{n}"] = CHOSEN
-            elif j >= len(progress.stored) and not any(k in begun.get(j, ()) for k in part.nodes):
-                kinds[f"k{j}.{n}"] = IDLE
-    for n in range(len(function_parts.explained.refusals)):  # which share links with the graph, and keep their own looks
-        kinds[f"r{n}"] = OTHER if n < len(progress.refused) else IDLE
     return tuple(kinds.items())
+
+
+def hulls(found: FunctionParts, graph: LayeredGraph, progress: Progress, kernel: int | None = None) -> tuple[Hull, ...]:
+    """Return the outlines of the kernels so far. That of the kernel that the step is about is highlighted."""
+    complete = [
+        hull for k, nodes in enumerate(progress.computed) for hull in kernel_hull(found, graph, nodes, "", f"launch{k}")
+    ]
+    begun = [(CHOSEN if k == kernel else "", nodes) for k, nodes in progress.open.items()]
+    return (*complete, *[hull for kind, nodes in begun for hull in kernel_hull(found, graph, nodes, kind, "")])

@@ -86,6 +86,8 @@ class Edge:
     kind: str = ""
     text: str = ""
     """What stands beside the middle of the arrow."""
+    bends: tuple[tuple[float, float], ...] = ()
+    """(row, column) of the places in the grid of the first cell through which the arrow goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Hull:
     kind: str = ""
     text: str = ""
     """What stands above the frame."""
+    around: tuple[Place, ...] = ()
+    """If given, the frame is an outline around these cells and the arrows between them, and not a rectangle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,8 @@ class Picture:
         places = {(grid.name, cell.row, cell.column) for grid in self.grids for cell in grid.cells}
         edges = [*self.edges, *(edge for frame in self.frames for edge in (*frame.edges, *frame.flights))]
         hulls = [*self.hulls, *(hull for frame in self.frames for hull in frame.hulls)]
-        ends = [end for edge in edges for end in (edge.start, edge.end)] + [hull.start for hull in hulls]
+        ends = [end for edge in edges for end in (edge.start, edge.end)]
+        ends += [end for hull in hulls for end in (hull.start, *hull.around)]
         names = {grid.name for grid in self.grids}
         if unknown := [end for end in ends if end not in places]:
             raise ValueError(f"an edge or hull is at {unknown[0]}, where no cell is")
@@ -247,9 +252,10 @@ def without_empty(**fields: Any) -> dict[str, Any]:
 
 
 def as_lists(value: Any) -> Any:
-    """Return tuples, edges and hulls as lists, as JSON would."""
+    """Return tuples, edges and hulls as lists, as JSON would. An empty last field of an edge or hull is omitted."""
     if isinstance(value, Edge | Hull):
-        return [as_lists(getattr(value, name)) for name in value.__dataclass_fields__]
+        fields = [as_lists(getattr(value, name)) for name in value.__dataclass_fields__]
+        return fields if fields[-1] else fields[:-1]
     return [as_lists(x) for x in value] if isinstance(value, tuple) else value
 
 

@@ -1,5 +1,7 @@
 """The view of backward passes, compared with `backward`, NumPy and finite differences."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -8,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 import minifuse as mf
 from project.views import autodiff, functions
-from project.views.picture import STORE
+from project.views.picture import LOAD, STORE
 
 EACH = pytest.mark.parametrize("example", functions.DIFFERENTIATED, ids=lambda found: found.name)
 SIZES = pytest.mark.parametrize("size", [1, 2, 4])
@@ -71,7 +73,7 @@ def test_broadcast_dims_are_summed_in_gradients():
     assert [arrival.sums for arrival in column.arrivals[column.names.index("y")]] == [((0,),)]
     assert [arrival.sums for arrival in column.arrivals[column.names.index("reshape")]] == [((1,),)]
     told = " ".join(frame.sentence for frame in autodiff.picture(column).frames)
-    assert "y receives shape (3,), summed along dims (0,)" in told
+    assert "of shape (3,), summed along dims (0,)" in told
 
 
 def test_max_sends_its_gradient_to_the_largest_only():
@@ -82,23 +84,25 @@ def test_max_sends_its_gradient_to_the_largest_only():
     assert through.sums == ()
 
 
+def drawn_grids(found: autodiff.BackwardPass) -> dict:
+    """Return the grids of the picture by name."""
+    return {grid.name: grid for grid in autodiff.picture(found).grids}
+
+
 @EACH
 @SIZES
 def test_picture_shows_each_cotangent(example, size):
     found = autodiff.trace_backward(example, size)
-    drawn = autodiff.picture(found)
-    grids = {grid.name: grid for grid in drawn.grids}
-    assert len(grids["graph"].cells) == len(found.names)
-    for k, arrivals in enumerate(found.arrivals):
-        grid = grids[f"gradient{k}"]
-        several = len(arrivals) > 1
-        assert len(grid.row_names) == len(arrivals) + several
-        for j, arrival in enumerate(arrivals):
-            shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == j]
-            np.testing.assert_allclose(shown, arrival.value.reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
-        if several:
-            shown = [float(cell.label.rpartition(": ")[2]) for cell in grid.cells if cell.row == len(arrivals)]
-            np.testing.assert_allclose(shown, found.total(k).reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
+    grid = drawn_grids(found)["gradients"]
+    shown = dict[str, list[float]]()
+    for cell in grid.cells:
+        shown.setdefault(cell.links[1], []).append(float(cell.label.rpartition(": ")[2]))
+    expected = {f"a{k}.{j}": arrival.value for k, xs in enumerate(found.arrivals) for j, arrival in enumerate(xs)}
+    expected |= {f"t{k}": found.total(k) for k, xs in enumerate(found.arrivals) if len(xs) > 1}
+    assert shown.keys() == {link for link, gradient in expected.items() if gradient.size}
+    assert len(grid.row_names) == len(expected)
+    for link, gradient in expected.items():
+        np.testing.assert_allclose(shown.get(link, []), gradient.reshape(-1)[: autodiff.MAX_DRAWN_ELEMENTS], rtol=1e-5)
 
 
 @EACH
@@ -106,9 +110,64 @@ def test_each_cotangent_is_stored_in_one_frame(example):
     found = autodiff.trace_backward(example, 3)
     drawn = autodiff.picture(found)
     assert len(drawn.frames) == 1 + len(found.order)
-    written = [link for frame in drawn.frames for link, kind in frame.kinds if kind == STORE]
+    written = [link for frame in drawn.frames for link, kind in frame.kinds if kind == STORE and link.startswith("a")]
     arrivals = [f"a{k}.{j}" for k, found_k in enumerate(found.arrivals) for j in range(len(found_k))]
     assert sorted(written) == sorted(arrivals)
+
+
+@EACH
+@SIZES
+def test_gradients_are_blank_until_they_arrive(example, size):
+    found = autodiff.trace_backward(example, size)
+    drawn = autodiff.picture(found)
+    rows = {cell.links[1] for cell in drawn_grids(found)["gradients"].cells}
+    arrived = set[str]()
+    for frame in drawn.frames[:-1]:
+        arrived |= {link for link, kind in frame.kinds if kind in (STORE, LOAD) and not link.startswith("g")}
+        assert {link for link, text in frame.texts if text == "" and link in rows} == rows - arrived
+    assert "" not in dict(drawn.frames[-1].texts).values()
+    for k in range(found.leaves):
+        assert dict(drawn.frames[-1].texts)[f"g{k}"].endswith(autodiff.short_text(found.gradients[k]))
+
+
+@EACH
+@SIZES
+def test_edges_lead_backward_with_the_values_that_arrive(example, size):
+    found = autodiff.trace_backward(example, size)
+    drawn = autodiff.picture(found)
+    places = {cell.links[0]: (drawn.grids[0].name, cell.row, cell.column) for cell in drawn.grids[0].cells}
+    forward = {(places[f"g{j}"], places[f"g{k}"]) for k, inputs in enumerate(found.reads) for j in inputs}
+    assert {(e.start, e.end) for e in drawn.edges} == forward
+    for here, frame in zip(found.order, drawn.frames[1:], strict=True):
+        sent = {k: [x.value for x in xs if x.call == here] for k, xs in enumerate(found.arrivals)}
+        expected = {
+            (places[f"g{here}"], places[f"g{k}"], " and ".join(map(autodiff.short_text, xs))) for k, xs in sent.items() if xs
+        }
+        assert {(e.start, e.end, e.text) for e in frame.edges} == expected
+        assert all((e.end, e.start) in forward for e in frame.edges)
+        assert frame.flights == frame.edges
+
+
+@EACH
+def test_each_frame_lights_the_line_that_made_the_call(example):
+    found = autodiff.trace_backward(example, 2)
+    lines, first = inspect.getsourcelines(example.function)
+    for here, frame in zip(found.order, autodiff.picture(found).frames[1:], strict=True):
+        assert frame.line == found.lines[here]
+        assert (frame.line is None) == (here == found.order[0])  # the final sum is not in the function
+        assert frame.line is None or first < frame.line < first + len(lines)
+    assert all(line is None for line in found.lines[: found.leaves])
+
+
+def test_lines_of_calls_are_those_of_the_source():
+    found = walked("centred rows")
+    text = inspect.getsource(functions).splitlines()
+    made = {name: text[line - 1].strip() for name, line in zip(found.names, found.lines, strict=True) if line}
+    assert made == {
+        "mean": "d = x - x.mean(1, keepdim=True)",
+        "sub": "d = x - x.mean(1, keepdim=True)",
+        "mul": "return d * d * d",
+    }
 
 
 def test_facts_contain_the_largest_difference():

@@ -12,7 +12,8 @@ import minifuse as mf
 from minifuse.core.layout import row_major
 from project.views import functions, fusion, fusion_steps
 from project.views.function_parts import FunctionParts
-from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MAX_NBYTES, OTHER, STORE, Picture
+from project.views.fusion_graph import computing_kernels, memory_names
+from project.views.picture import CHOSEN, KINDS, LOAD, MAX_NBYTES, OTHER, STORE, Picture
 
 EACH = pytest.mark.parametrize("example", functions.FUSED, ids=lambda found: found.name)
 COUNTS = {  # kernels for 8 rows on parallel
@@ -51,18 +52,94 @@ def test_example_functions_have_the_expected_kernel_counts():
 @pytest.mark.parametrize("rows", [1, 33])
 def test_picture_agrees_with_explain(example, backend, rows):
     found = fusion.split_function(example, rows, backend)
-    drawn = grids_by_name(fusion.picture(found))
-    assert len(drawn["graph"].cells) == len(found.explained.nodes)
+    drawn = fusion.picture(found)
+    graph, bars = grids_by_name(drawn)["graph"], grids_by_name(drawn)["bytes"]
+    places = {cell.links[0]: ("graph", cell.row, cell.column) for cell in graph.cells}
+    assert len(graph.cells) == len(found.explained.nodes)
+    assert {(e.start, e.end) for e in drawn.edges} == {
+        (places[f"g{j}"], places[f"g{k}"]) for k, inputs in enumerate(found.reads) for j in inputs
+    }
+    assert {cell.links[0] for cell in graph.cells if cell.kind == LOAD} == {f"g{k}" for k in found.inputs}
+    assert {cell.links[0] for cell in graph.cells if cell.kind == STORE} == {
+        f"g{k}" for k in found.stored - found.inputs - found.free
+    }
     assert len(found.parts) == len(found.explained.forward.kernels)
-    for k, kernel in enumerate(found.explained.forward.kernels):
-        cells = drawn[f"kernel{k}"].cells
-        assert {c.text for c in cells if c.kind == LOAD} >= {x.name for x in kernel.reads}
-        assert [c.text for c in cells if c.kind == STORE] == [x.name for x in kernel.writes]
-        assert kernel.form in drawn[f"kernel{k}"].title
-    refused = drawn["refusals"].cells if found.explained.refusals else ()
-    assert len(refused) == len(found.explained.refusals)
-    for cell, refusal in zip(refused, found.explained.refusals, strict=True):
-        assert refusal.reason in cell.label
+    for parts, kernel in zip(found.parts, found.explained.forward.kernels, strict=True):
+        assert {part.memory for part in parts if part.kind == LOAD} >= {x.name for x in kernel.reads}
+        assert [part.memory for part in parts if part.kind == STORE] == [x.name for x in kernel.writes]
+    moved = found.explained.unfused.nbytes, found.explained.forward.nbytes
+    for row, nbytes in enumerate(moved):
+        cells = [cell for cell in bars.cells if cell.row == row]
+        assert abs(len(cells) - fusion.BAR * nbytes / max(moved)) <= 1
+        assert fusion.format_bytes(nbytes) in bars.row_names[row]
+        assert fusion.format_bytes(nbytes) in cells[0].label
+
+
+@EACH
+@pytest.mark.parametrize("backend", fusion.BACKENDS)
+def test_outlines_hold_the_nodes_of_each_kernel(example, backend):
+    found = fusion.split_function(example, 33, backend)
+    drawn = fusion.picture(found)
+    node_at = {(cell.row, cell.column): int(cell.links[0][1:]) for cell in grids_by_name(drawn)["graph"].cells}
+    for k, frame in enumerate(drawn.frames[1 : 1 + len(found.parts)]):
+        for hull in frame.hulls:
+            kernel, inside = int(hull.text.removeprefix("launch")), {node_at[place[1:]] for place in hull.around}
+            assert inside - found.free == set(fusion.kernel_nodes(found, kernel)) - found.free
+            assert hull.start in hull.around
+            assert (hull.kind == CHOSEN) == (kernel == k)
+            for view in inside & found.free:  # a view inside is read in the kernel and views nothing else
+                assert set(found.reads[view]) <= inside
+                assert any(view in found.reads[n] for n in inside)
+        assert {hull.text for hull in frame.hulls} == {
+            f"launch{j}" for j in range(len(found.parts)) if fusion.kernel_nodes(found, j)
+        }
+
+
+@EACH
+@pytest.mark.parametrize("backend", fusion.BACKENDS)
+def test_arrows_of_a_kernel_begin_at_what_it_loads(example, backend):
+    found = fusion.split_function(example, 33, backend)
+    drawn = fusion.picture(found)
+    node_at = {(cell.row, cell.column): int(cell.links[0][1:]) for cell in grids_by_name(drawn)["graph"].cells}
+    names = memory_names(found) | {found.explained.nodes[k].name: f"%{k}" for k in found.inputs}
+    for k, frame in enumerate(drawn.frames[1 : 1 + len(found.parts)]):
+        ends = [(node_at[e.start[1:]], node_at[e.end[1:]]) for e in frame.edges]
+        assert all(start in found.reads[end] for start, end in ends)
+        starts = {f"%{start}" for start, _ in ends if start not in found.free}
+        computed = {f"%{n}" for n in fusion.kernel_nodes(found, k)}
+        loaded = {names.get(part.memory) for part in found.parts[k] if part.kind == LOAD}
+        if computed and None not in loaded and not loaded & computed and "clone" not in str(found.explained.nodes):
+            assert starts == loaded, (k, frame.sentence)
+
+
+@EACH
+@pytest.mark.parametrize("play", fusion.PLAYS)
+def test_lit_lines_are_lines_of_operations(example, play):
+    found = fusion.split_function(example, 8, "parallel")
+    lines = {int(node.line.rpartition(":")[2]) for node in found.explained.nodes if node.line}
+    lit = {frame.line for frame in fusion.picture(found, play).frames}
+    assert lit - {None} <= lines
+    assert lit - {None}
+    joined = {link for cell in grids_by_name(fusion.picture(found))["graph"].cells for link in cell.links}
+    assert {link for link in joined if link.startswith("line ")} == {f"line {line}" for line in lines}
+
+
+@EACH
+def test_each_pass_that_changes_the_graph_has_a_frame(example):
+    found = fusion.split_function(example, 64, "parallel")
+    begin, *frames = fusion.picture(found, "pass by pass").frames
+    changed = [x for x in found.explained.passes if x.changes]
+    assert [frame.sentence for frame in frames] == [f"After {x.name}: {x.summary}" for x in changed]
+    assert f"{len(changed)} of {len(found.explained.passes)} passes" in begin.sentence
+    formed = [x.name for x in changed].index("form_kernels")
+    for k, (frame, x) in enumerate(zip(frames, changed, strict=True)):
+        assert bool(frame.hulls) == (k >= formed)
+        named = {link for link, kind in frame.kinds if kind == CHOSEN}
+        assert named == {f"g{n}" for name, n in found.named.items() if any(line.split()[1] == name for line in x.changes)}
+    kernels = [k for k in range(len(found.parts)) if fusion.kernel_nodes(found, k)]
+    assert {hull.text for hull in frames[-1].hulls} == {f"launch{k}" for k in kernels}
+    roots = {link for link, kind in frames[formed].kinds if kind == CHOSEN}
+    assert roots <= {f"g{n}" for k in kernels for n in (*fusion.kernel_nodes(found, k), *found.free)}
 
 
 @pytest.mark.sampled(3, each="example")
@@ -75,7 +152,7 @@ def test_each_operation_belongs_to_a_kernel(example, backend, rows):
     found = fusion.split_function(example, rows, backend)
     for k, node in enumerate(found.explained.nodes):
         if k not in found.free | found.inputs and "clone" not in node.operation:
-            assert fusion.computing_kernels(found, k), node
+            assert computing_kernels(found, k), node
     assert all(len(part.nodes) <= 1 for parts in found.parts for part in parts)  # each part is assigned to at most one node
 
 
@@ -99,7 +176,7 @@ def test_row_reductions_are_computed_in_one_kernel():
     found = example_parts("layer norm")
     sums = [k for k, node in enumerate(found.explained.nodes) if node.operation.startswith("sum")]
     assert len(sums) == 2
-    assert all(fusion.computing_kernels(found, k) == [0] for k in sums)
+    assert all(computing_kernels(found, k) == [0] for k in sums)
 
 
 def test_reductions_along_two_dims_are_distinguished():
@@ -107,53 +184,55 @@ def test_reductions_along_two_dims_are_distinguished():
     columns, rows = (
         next(k for k, node in enumerate(found.explained.nodes) if node.operation == f"sum(%0, dim={d})") for d in (0, 1)
     )
-    assert fusion.computing_kernels(found, columns) == [1]
-    assert fusion.computing_kernels(found, rows) == [0]
+    assert computing_kernels(found, columns) == [1]
+    assert computing_kernels(found, rows) == [0]
     assert found.stored == {rows, len(found.reads) - 1}
 
 
 def test_attention_stores_the_product_but_not_its_scaling():
     found = example_parts("attention")
     product = next(k for k, node in enumerate(found.explained.nodes) if " @ " in node.operation)
-    assert fusion.computing_kernels(found, product) == [0]
+    assert computing_kernels(found, product) == [0]
     stored = [found.explained.nodes[k].operation for k in sorted(found.stored)]
     assert len(stored) == 2
-    labels = [cell.label for cell in grids_by_name(fusion.picture(found))["refusals"].cells]
-    assert any("a row reduction needs complete rows" in label for label in labels)
+    assert "a row reduction needs complete rows" in fusion.picture(found).frames[-1].sentence
 
 
-def test_kernels_link_the_memory_they_share():
+def test_a_kernel_names_what_the_kernel_before_it_stored():
     found = example_parts("attention")
-    drawn = grids_by_name(fusion.picture(found))
-    written = {link for c in drawn["kernel0"].cells if c.kind == STORE for link in c.links if link.startswith("m ")}
-    read = {link for c in drawn["kernel1"].cells if c.kind == LOAD for link in c.links if link.startswith("m ")}
-    assert written
-    assert written == read
+    stored, read = (frame.sentence for frame in fusion.picture(found).frames[1:3])
+    assert "writes %3 (" in stored
+    assert read.startswith("launch1 reads %3 (")
 
 
 def test_graph_links_join_inputs_and_readers():
     found = example_parts("layer norm")
     cells = grids_by_name(fusion.picture(found))["graph"].cells
     for k, inputs in enumerate(found.reads):
-        joined = {j for j, other in enumerate(cells) if set(other.links) & set(cells[k].links) and j != k}
+        links = {link for link in cells[k].links if not link.startswith("line ")}
+        joined = {j for j, other in enumerate(cells) if links.intersection(other.links) and j != k}
         outward = {j for j, reads in enumerate(found.reads) if k in reads}
         assert joined == set(inputs) | outward
 
 
-def test_refused_fusions_link_producer_and_consumer():
-    found = example_parts("rows and columns")
-    for cell, refusal in zip(grids_by_name(fusion.picture(found))["refusals"].cells, found.explained.refusals, strict=True):
-        assert f"g{refusal.producer.partition(' = ')[0][1:]}" in cell.links
-        assert cell.kind == OTHER
-
-
 @EACH
-def test_cells_are_right_of_their_inputs(example):
-    found = fusion.split_function(example, 8, "cuda")
-    for reads in (found.reads, *[[part.reads for part in parts] for parts in found.parts]):
-        places = fusion.assign_layers(reads)
-        assert len(set(places)) == len(places)
-        assert all(places[j][1] < places[k][1] for k, inputs in enumerate(reads) for j in inputs)
+def test_refused_merges_are_marked_from_producer_to_consumers(example):
+    found = fusion.split_function(example, 64, "parallel")
+    drawn = fusion.picture(found)
+    frames = drawn.frames[1 + len(found.parts) :]
+    node_at = {(cell.row, cell.column): int(cell.links[0][1:]) for cell in grids_by_name(drawn)["graph"].cells}
+    marked = set[tuple[int, int, str]]()
+    for frame in frames:
+        producer, *consumers = [int(link[1:]) for link, kind in frame.kinds if kind == OTHER]
+        marked |= {(producer, consumer, frame.sentence.partition(": ")[2].rstrip(".")) for consumer in consumers}
+        ends = [(node_at[e.start[1:]], node_at[e.end[1:]]) for e in frame.edges]
+        assert {e.kind for e in frame.edges} == {OTHER}
+        assert ends[0][0] == producer
+        assert {end for _, end in ends} >= set(consumers)
+        assert all(start in found.reads[end] or (start, end) == (producer, consumers[0]) for start, end in ends)
+    assert marked == {
+        (fusion.node_number(x.producer), fusion.node_number(x.consumer), x.reason) for x in found.explained.refusals
+    }
 
 
 @EACH
@@ -204,10 +283,10 @@ def test_generated_source_is_that_of_the_backend(backend, words):
 def test_frames_show_one_kernel_each():
     found = example_parts("attention")
     drawn = fusion.picture(found)
-    assert len(drawn.frames) == 1 + len(found.parts)
     links = {link for grid in drawn.grids for cell in grid.cells for link in cell.links}
     assert all(link in links for frame in drawn.frames for link, _ in frame.kinds)
-    assert "launch1" in drawn.frames[2].sentence
+    assert [frame.sentence[:7] for frame in drawn.frames[1:3]] == ["launch0", "launch1"]
+    assert dict(map(reversed, drawn.frames[1].numbers))["kernels"] == "3 → 2"
 
 
 # Step by step.
@@ -254,7 +333,8 @@ def test_each_fusion_decision_has_a_frame(example):
     looks = dict(first.kinds)
     assert {link for link in looks if link.startswith("g")} == operations, "each operation is a kernel"
     assert {looks[link] for link in operations} == {STORE}
-    assert {kind for link, kind in looks.items() if link not in operations} == {IDLE}, "the kernels are empty"
+    assert looks.keys() == operations
+    assert not first.hulls
     assert f"{len(operations)} operation" in first.sentence
     assert not last.kinds, "the final kernels"
     rows = fusion_steps.rows(found)
@@ -264,9 +344,10 @@ def test_each_fusion_decision_has_a_frame(example):
     assert all(
         (row["kernel"] == "given up") == (row["decision"] == "again") for row in rows if row["decision"] in ("again", "made")
     )
-    undecided = dict(between[-1].kinds)
-    assert IDLE not in undecided.values()
-    assert STORE not in undecided.values()
+    assert STORE not in dict(between[-1].kinds).values()
+    assert {hull.text for hull in last.hulls} == {
+        f"launch{k}" for k in range(len(found.parts)) if fusion.kernel_nodes(found, k)
+    }
 
 
 def test_frames_highlight_the_kernel_under_construction():
@@ -274,15 +355,12 @@ def test_frames_highlight_the_kernel_under_construction():
     drawn = fusion.picture(found, "step by step")
     looks = {frame.sentence: dict(frame.kinds) for frame in drawn.frames}
     refused = next(kinds for sentence, kinds in looks.items() if "is not fused into %12" in sentence)
-    assert refused["g3"] == refused["g12"] == refused["r0"] == OTHER
+    assert refused["g3"] == refused["g12"] == OTHER
     assert refused["g4"] == STORE, "no kernel computes %4 yet"
     begun = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 computes %4"))
     assert (begun["g4"], begun["g5"]) == (CHOSEN, STORE)
-    folded = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 reduces its rows"))
-    assert [kind for link, kind in folded.items() if link.startswith("k1.")].count(
-        CHOSEN
-    ) == 2  # the scaled product and its max
-    assert not any(link.startswith("k0.") for link in folded), "launch0 is complete"
+    hulls = next(frame.hulls for frame in drawn.frames if frame.sentence.startswith("launch1 reduces its rows"))
+    assert [(hull.text, hull.kind, len(hull.around)) for hull in hulls] == [("launch0", "", 1), ("", CHOSEN, 2)]
     moved = fusion.format_bytes(found.explained.forward.kernels[0].nbytes)
     assert f"launch0 is complete, and stores %3 = %0 @ %2. It moves {moved}." in looks
 
@@ -305,7 +383,7 @@ def test_explaining_a_function_compiles_nothing():
 
 def test_label_of_a_chosen_cell_is_the_first_fact():
     found = example_parts("attention")
-    cell = grids_by_name(fusion.picture(found))["kernel1"].cells[0]
+    cell = grids_by_name(fusion.picture(found))["graph"].cells[4]
     assert fusion.facts(found, cell.links[0])[0].value == cell.label
     assert fusion.facts(found, "gone")[0].name == "kernels"
 
@@ -333,7 +411,7 @@ def test_random_chains_are_drawn_completely(steps, rows):
     example = functions.Example("chain", chain, (("n", "2n"),), "")
     found = fusion.split_function(example, rows, "parallel")
     for k in range(len(found.reads)):
-        assert k in found.free | found.inputs or fusion.computing_kernels(found, k)
+        assert k in found.free | found.inputs or computing_kernels(found, k)
     assert_steps_reach_kernels(found)
     assert sum(part.kind == STORE for parts in found.parts for part in parts) == len(found.stored)
     assert row_major((rows, 2 * rows)).size * 4 <= found.explained.forward.nbytes

@@ -2,6 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const TWEEN_MS = 240; // long enough to follow, short enough not to wait for
+const TREE_GAP = 16; // rows this far apart leave room for edges
+const ROW_GAP = 8; // cells of a row this far apart leave room for an arrow
 const COLORED = ["", "load", "store", "shared", "other", "path", "race", "wrong", "idle", "chosen", "wasted"];
 
 // What says the same as a color: load is a corner, store a bar below, shared a bar at the left, race a flash, wrong a line.
@@ -81,11 +83,25 @@ function drawGrid(svg, place) {
   return table;
 }
 
-// Return the path from one box to another, and its middle: it leaves and arrives at the sides that face each other.
-function pathBetween(from, to) {
+// Return true if two boxes do not overlap along an axis.
+function isApart(a, b, start, size) {
+  return a[start] + a[size] <= b[start] || b[start] + b[size] <= a[start];
+}
+
+// Return an arc below a row, from one box to another, and its lowest point: wider arcs are deeper.
+function arcBelow(from, to) {
+  const [x, u] = [from, to].map((box) => box.x + box.width / 2);
+  const y = from.y + from.height;
+  const depth = Math.min(10 + Math.abs(u - x) / 12, 24);
+  return [`M${x} ${y} C${x} ${y + depth * 1.3} ${u} ${y + depth * 1.3} ${u} ${y}`, [(x + u) / 2, y + depth]];
+}
+
+// Return the path from one box to another, and its middle: it leaves and arrives at the sides that face each other, or goes
+// up or down between two rows that are apart, as in a tree.
+function pathBetween(from, to, areStacked) {
   const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   const [[x, y], [u, v]] = [middle(from), middle(to)];
-  const isDown = Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
+  const isDown = areStacked || Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
   const side = (p, q, size) => p + (Math.sign(q - p) * size) / 2;
   if (isDown) {
     const [a, b] = [side(y, v, from.height), side(v, y, to.height)];
@@ -116,7 +132,13 @@ class Overlay {
 
   drawEdge([start, end, kind, text], moves) {
     const made = draw(this.edges, "g");
-    const [d, [x, y]] = pathBetween(this.find(start).box, this.find(end).box);
+    const [from, to] = [this.find(start), this.find(end)];
+    const [isGrid, isRow] = [start[0] === end[0], start[1] === end[1]];
+    const isTree = isGrid && !isRow && from.pitch[1] - from.box.height >= TREE_GAP;
+    const areStacked = !isGrid && isApart(from.body, to.body, "y", "height") && !isApart(from.body, to.body, "x", "width");
+    const apart = Math.abs(from.box.x - to.box.x) - from.box.width;
+    const isArc = isGrid && isRow && (apart < ROW_GAP || apart > from.pitch[0]); // straight, it would hide cells
+    const [d, [x, y]] = isArc ? arcBelow(from.box, to.box) : pathBetween(from.box, to.box, isTree || areStacked);
     draw(made, "path", { d, class: "halo" });
     const line = draw(made, "path", { d, class: `edge ${kind}`, pathLength: 1, "marker-end": `url(#head-${kind})` });
     if (text) draw(made, "text", { x, y, class: "note" }, text);

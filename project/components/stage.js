@@ -153,7 +153,7 @@ export default function (component) {
       const table = drawGrid(svg, place);
       const cells = [...table.querySelectorAll(".cell")];
       for (const cell of cells) {
-        cell.pitch = place.pitch;
+        Object.assign(cell, { pitch: place.pitch, body: place });
         cellAt.set([place.grid.name, ...cell.place].join(), cell);
         for (const link of cell.links) byLink.has(link) ? byLink.get(link).push(cell) : byLink.set(link, [cell]);
       }
@@ -275,7 +275,9 @@ export default function (component) {
 
   build();
   const isNew = root.keeping === undefined; // the first picture of the page: its step is in the address
-  show(within(isNew ? (stepIn(data.step) ?? opening) : at()));
+  const isElsewhere = root.opening !== opening; // the server chose another step
+  show(within(isNew ? (stepIn(data.step) ?? opening) : isElsewhere ? opening : at()));
+  root.opening = opening;
   let width = view.clientWidth;
   root.resizing?.disconnect();
   root.resizing = new ResizeObserver(() => {

@@ -140,7 +140,7 @@ def picture(view: StridedView, chosen: Position | None = None) -> Picture:
         for index, p in places.items()
     }
     title = f"storage of {'the copy' if view.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
-    storage = replace(ribbon("storage", title, memory, COLUMNS), gaps=(0, ROOM))
+    storage = replace(ribbon("storage", title, memory, min(COLUMNS, max(len(memory), 1))), gaps=(0, ROOM))
     slices = slice_grids("view", view.short_name, layout.shape, elements)
     originals = original_grid(view)
     looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(layout, chosen)}."

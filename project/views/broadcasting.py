@@ -281,7 +281,9 @@ def backward_frame(found: BroadcastResult, k: int, q: int, place_of: Mapping[str
     end = place_of[own_link(f"{name}-grad", q)]
     drawn = readers[:MAX_EDGES]
     terms = format_terms(found, k, [order.index(p) for p in readers])
-    flights = [Edge(place_of[own_link("result", p)], end, STORE, format_terms(found, k, [order.index(p)])) for p in drawn]
+    flights = [
+        Edge(place_of[own_link(f"over-{name}", p)], end, STORE, format_terms(found, k, [order.index(p)])) for p in drawn
+    ]
     kinds = [(own_link(grid, p), PATH) for p in readers for grid in ("result", f"over-{name}")]
     return Frame(
         f"Backward: {name}.grad{format_index(own)} = {terms} = {found.gradients[k][q]:g}, one term for each copy.",

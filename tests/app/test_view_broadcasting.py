@@ -162,6 +162,7 @@ def test_backward_steps_sum_the_gradients_of_the_readers(operation, shapes):
         assert "function(total" in lines[frame.line]
         assert frame.numbers[0][0] in map(str, summed)
         ends = {edge.end for edge in frame.edges}
+        assert all(edge.start[0].startswith("over-") for edge in frame.edges)
         if frame.numbers[1][0] == str(len(frame.edges)):
             assert len(ends) == 1
             assert sum(float(flight.text) for flight in frame.flights) == float(number[ends.pop()])

@@ -46,17 +46,18 @@ function measureGrid(grid, frames) {
 // Place grids in rows; with `isTable`, their bodies are aligned in columns, too. Return the size of the whole.
 function placeRows(rows, isTable) {
   const count = Math.max(...rows.map((row) => row.length));
-  const lefts = Array.from({ length: count }, (_, c) => Math.max(0, ...rows.map((row) => row[c]?.left ?? 0)));
-  const rights = Array.from({ length: count }, (_, c) => Math.max(0, ...rows.map((row) => row[c]?.right ?? 0)));
+  const aligned = count > 1 ? rows.filter((row) => row.length > 1) : rows; // a grid alone in its row spans all columns
+  const lefts = Array.from({ length: count }, (_, c) => Math.max(0, ...aligned.map((row) => row[c]?.left ?? 0)));
+  const rights = Array.from({ length: count }, (_, c) => Math.max(0, ...aligned.map((row) => row[c]?.right ?? 0)));
   let [y, widest] = [MARGIN, 0];
   const places = new Map();
   for (const row of rows) {
     let x = MARGIN;
     const top = Math.max(0, ...row.map((box) => box?.top ?? 0));
     row.forEach((box, c) => {
-      const left = isTable ? lefts[c] : (box?.left ?? 0);
+      const left = isTable ? Math.max(lefts[c], row.length > 1 ? 0 : box.left) : (box?.left ?? 0);
       if (box) places.set(box.grid.name, { ...box, x: x + left, y: y + top });
-      x += left + (isTable ? rights[c] : (box?.right ?? 0)) + GUTTER;
+      x += left + (isTable && row.length > 1 ? rights[c] : (box?.right ?? 0)) + GUTTER;
     });
     widest = Math.max(widest, x - GUTTER);
     y += top + Math.max(0, ...row.map((box) => box?.height ?? 0)) + GUTTER;

@@ -2,6 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const TWEEN_MS = 240; // long enough to follow, short enough not to wait for
+const TREE_GAP = 16; // rows this far apart leave room for edges
+const ROW_GAP = 8; // cells of a row this far apart leave room for an arrow
 const COLORED = ["", "load", "store", "shared", "other", "path", "race", "wrong", "idle", "chosen", "wasted"];
 
 // What says the same as a color: load is a corner, store a bar below, shared a bar at the left, race a flash, wrong a line.
@@ -86,10 +88,29 @@ function drawGrid(svg, place) {
   return table;
 }
 
-// Return the path of an edge, and the place and alignment of its text. In a grid of layers, an edge goes from layer to layer,
-// straight through each of its bends; elsewhere, it leaves and arrives at the sides that face each other.
+// Return whether two boxes are apart along an axis.
+function areApart(from, to, start, size) {
+  return from[start] + from[size] <= to[start] || to[start] + to[size] <= from[start];
+}
+
+// Return the path of an edge, and the place and alignment of its text. In a grid of layers it goes from layer to layer, through
+// each of its bends; in a row, below the cells that it would hide. Between two grids it goes down if one is above the other, and
+// not beside it. Elsewhere it leaves and arrives at the sides that face each other.
 function pathOf(from, to, bends = []) {
-  if (from.offset === undefined || from.place[0] === to.place[0] || from.parentNode.parentNode !== to.parentNode.parentNode) return pathBetween(from.box, to.box);
+  if (from.body.grid !== to.body.grid) {
+    const [isBeside, isAbove] = [areApart(from.body, to.body, "x", "width"), areApart(from.body, to.body, "y", "height")];
+    return pathBetween(from.box, to.box, isAbove === isBeside ? undefined : isAbove);
+  }
+  if (from.place[0] !== to.place[0]) {
+    const isTree = from.offset !== undefined || from.pitch[1] - from.box.height >= TREE_GAP;
+    return from.offset !== undefined && bends.length ? pathOfLayers(from, to, bends) : pathBetween(from.box, to.box, isTree || undefined);
+  }
+  const apart = Math.abs(from.box.x - to.box.x) - from.box.width;
+  return apart < ROW_GAP || apart > from.pitch[0] ? arcBelow(from.box, to.box) : pathBetween(from.box, to.box);
+}
+
+// Return the path of an edge that skips layers: straight through each of its bends.
+function pathOfLayers(from, to, bends) {
   const isDown = from.place[0] < to.place[0];
   const stop = (row, offset) => {
     const [x, y] = [from.origin[0] + offset * from.pitch[0] + from.box.width / 2, from.origin[1] + row * from.pitch[1]];
@@ -105,10 +126,19 @@ function pathOf(from, to, bends = []) {
   return [d, [(stops[k - 1][0] + stops[k][0]) / 2 + 7, (stops[k - 1][2] + stops[k][1]) / 2], "note start"];
 }
 
-function pathBetween(from, to) {
+// Return an arc below a row, from one box to another, and its lowest point: wider arcs are deeper.
+function arcBelow(from, to) {
+  const [x, u] = [from, to].map((box) => box.x + box.width / 2);
+  const y = from.y + from.height;
+  const depth = Math.min(10 + Math.abs(u - x) / 12, 24);
+  return [`M${x} ${y} C${x} ${y + depth * 1.3} ${u} ${y + depth * 1.3} ${u} ${y}`, [(x + u) / 2, y + depth]];
+}
+
+// Return the path from one box to another, and its middle: down or up, or sideways; by default between the nearest sides.
+function pathBetween(from, to, isStacked) {
   const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   const [[x, y], [u, v]] = [middle(from), middle(to)];
-  const isDown = Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
+  const isDown = isStacked ?? Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
   const side = (p, q, size) => p + (Math.sign(q - p) * size) / 2;
   if (isDown) {
     const [a, b] = [side(y, v, from.height), side(v, y, to.height)];

@@ -161,6 +161,7 @@ export default function (component) {
       const table = drawGrid(svg, place);
       const cells = [...table.querySelectorAll(".cell")];
       for (const cell of cells) {
+        cell.body = place;
         cellAt.set([place.grid.name, ...cell.place].join(), cell);
         for (const link of cell.links) byLink.has(link) ? byLink.get(link).push(cell) : byLink.set(link, [cell]);
       }
@@ -283,9 +284,10 @@ export default function (component) {
 
   build();
   const isNew = root.keeping === undefined; // the first picture of the page: its step is in the address
-  const isOpening = at() === root.opening; // a picture that grows while it is on its opening step stays on it
-  root.opening = opening;
-  show(within(isNew ? (stepIn(data.step) ?? opening) : isOpening ? opening : at()));
+  // The server chose another step; a picture that only grows stays where it is, or on its opening step.
+  const isElsewhere = at() === root.opening || (root.opening !== opening && data.frames.length <= root.count);
+  show(within(isNew ? (stepIn(data.step) ?? opening) : isElsewhere ? opening : at()));
+  Object.assign(root, { opening, count: data.frames.length });
   let width = view.clientWidth;
   root.resizing?.disconnect();
   root.resizing = new ResizeObserver(() => {

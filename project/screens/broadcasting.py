@@ -17,12 +17,12 @@ def page() -> None:
     first, second, third, fourth = show_head(
         "Broadcasting", "Where a dim has size 1, its elements are read again and again; gradients add up there.", 1, 1, 1, 1
     )
-    x = first.text_input("shape of x", key="broadcasting_x", placeholder="3, 1", bind="query-params")
-    y = second.text_input("shape of y", key="broadcasting_y", placeholder="4", bind="query-params")
+    x = first.text_input("shape of x", "3, 1", key="broadcasting_x", bind="query-params")
+    y = second.text_input("shape of y", "4", key="broadcasting_y", bind="query-params")
     operations = broadcasting.OPERATIONS
     operation = third.selectbox("operation", list(operations), key="broadcasting_operation", bind="query-params")
     try:
-        shapes = expressions.parse_shape(x or "3, 1"), expressions.parse_shape(y or "4")
+        shapes = expressions.parse_shape(x or ""), expressions.parse_shape(y or "")
     except MinifuseError as error:
         show_error(error)
         return
@@ -50,7 +50,14 @@ def page() -> None:
         )
     command = broadcasting.command(*shapes, operation or "x + y", chosen)
     show_page(
-        PageContent("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen), command=command)
+        PageContent(
+            "broadcasting",
+            broadcasting.picture(found, chosen),
+            broadcasting.facts(found, chosen),
+            broadcasting.source(),
+            "The loops that ran, in minifuse/backends/python.py",
+            command,
+        )
     )
     with st.expander("The rules that ran"):
         forward, backward = source_lines(broadcast), source_lines(View.vjp)

@@ -33,7 +33,7 @@ def choose_element(
         state[f"{key}-seen"] = link
         index = index_of(link)
         state[key] = "" if index is None else ", ".join(map(str, index)) or "()"
-    text = st.text_input(label, key=key, placeholder="an index such as 0, 1; or choose a cell below", bind="query-params")
+    text = st.text_input(label, key=key, placeholder="or click a cell", bind="query-params")
     if not (text or "").strip():
         return None
     try:

@@ -23,7 +23,10 @@ def page() -> None:
     )
     subject = left.selectbox("an operation", list(folds.SUBJECTS), key="folds_operation", bind="query-params")
     backend = middle.selectbox("on the backend", folds.BACKENDS, key="folds_backend", bind="query-params")
-    size = right.selectbox("of the size", list(folds.SIZES), key="folds_size", bind="query-params")
+    sizes = folds.sizes_of(subject)
+    if st.session_state.get("folds_size") not in sizes:
+        st.session_state.pop("folds_size", None)  # the operation before had more sizes
+    size = right.selectbox("of the size", sizes, key="folds_size", bind="query-params")
     shape = folds.SIZES[size]
     cell = one.number_input("cell of the output", 0, folds.MAX_DRAWN_ELEMENTS - 1, 1, key="folds_cell", bind="query-params")
     piece = 0

@@ -23,15 +23,18 @@ def page() -> None:
         1.4,
         0.8,
     )
-    idiom = first.selectbox("an idiom", list(strides.EXAMPLES), key="idiom", bind="query-params")
-    of_idiom = strides.EXAMPLES[idiom or DEFAULT]
+    state = st.session_state
+    texts = strides.EXAMPLES.get(st.query_params.get("idiom", ""))
+    if "shape" not in state and texts and not {"shape", "views"} & {*st.query_params}:
+        state["shape"], state["views"] = texts  # an address with an idiom alone
+    shape = left.text_input("shape of x", strides.EXAMPLES[DEFAULT][0], key="shape", bind="query-params")
+    views = middle.text_input("views of x", key="views", placeholder="none", bind="query-params")
+    idioms = [*strides.EXAMPLES, strides.OWN]
+    state["idiom"] = strides.idiom_of((shape or "").strip(), (views or "").strip())
+    first.selectbox("an idiom", idioms, key="idiom", on_change=take_idiom, bind="query-params")
     place = st.container()
-    shape = left.text_input("shape of x", key="shape", placeholder=of_idiom[0], bind="query-params")
-    views = middle.text_input("views of x", key="views", placeholder=of_idiom[1] or ".T[::2]", bind="query-params")
     try:
-        whole = strides.apply_views(
-            expressions.parse_shape(shape or of_idiom[0]), expressions.parse_chain(views or ("" if shape else of_idiom[1]))
-        )
+        whole = strides.apply_views(expressions.parse_shape(shape or ""), expressions.parse_chain(views or ""))
     except MinifuseError as error:
         show_error(error)
         return
@@ -43,12 +46,20 @@ def page() -> None:
         chosen = choose_element("element", "element", board, sizes, lambda link: strides.index_of(found, link))
     command = strides.command(found, chosen)
     with place:
-        show_page(PageContent("strides", strides.picture(found, chosen), strides.facts(found, chosen), command=command))
+        source, title = source_lines(Layout.position), "Layout.position, in minifuse/core/layout.py"
+        shown, known = strides.picture(found, chosen), strides.facts(found, chosen)
+        show_page(PageContent("strides", shown, known, source, title, command))
     method = strides.layout_method(found.steps)
     with st.expander(f"The rule that ran: Layout.{method}"):
         show_source(
             PageContent("rule", strides.picture(found), (), source_lines(getattr(Layout, method)), "minifuse/core/layout.py")
         )
+
+
+def take_idiom() -> None:
+    """Set the text fields to the chosen idiom."""
+    state = st.session_state
+    state["shape"], state["views"] = strides.EXAMPLES.get(state["idiom"], (state["shape"], state["views"]))
 
 
 def choose_step(whole: strides.StridedView) -> int:

@@ -1,27 +1,40 @@
 """Broadcasting: how two shapes are combined, the elements that each result reads, and the sums of the gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from shlex import quote
 from typing import Any
 
 import minifuse as mf
+from minifuse.backends.python import PythonBackend
 from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.interning import toposort
 from minifuse.core.layout import Layout, broadcast, row_major
 from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
-from .cited_facts import DERIVED, Fact
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slice_grids
-from .strides import format_count, format_index, format_some, formula, positions
+from .cited_facts import DERIVED, Fact, Line
+from .picture import CHOSEN, IDLE, LOAD, OTHER, PATH, STORE, Cell, Edge, Frame, Grid, Picture, Place, slice_grids
+from .sources import source_lines
+from .strides import default_index, format_count, format_index, format_some, formula, positions
 
 MAX_DRAWN_ELEMENTS = 256  # of an operand or the result
 TERMS = 6  # terms of a sum that are written out
 OPERATIONS = {"x + y": "+", "x * y": "*"}
 NAMES = "x", "y"
-WORDS = (LOAD, "read once"), (STORE, "computed"), (OTHER, "repeated: read several times"), (IDLE, "fits nothing")
+MAX_STEPS, MAX_EDGES = 48, 16  # steps forward and backward; edges of one element
+LAYOUT = ("x0", "y0", "aligned"), ("over-x0", "over-y0", "result0"), ("x-grad0", "y-grad0")  # with at most two dims
+WORDS = (
+    (LOAD, "an element"),
+    (STORE, "computed"),
+    (OTHER, "repeated"),
+    (IDLE, "the same again"),
+    (CHOSEN, "now"),
+    (PATH, "its copies"),
+)
+MISMATCH_WORDS = (*WORDS[:3], (IDLE, "fits nothing"))
 
 Shape = tuple[int, ...]
 Position = tuple[int, ...]
@@ -42,6 +55,18 @@ class BroadcastResult:
     gradients: tuple[tuple[float, ...], tuple[float, ...]]
     summed: tuple[tuple[int, ...], tuple[int, ...]]
     """The dims of the result that the backward pass summed for x and for y."""
+
+    def readers(self, k: int) -> dict[int, list[int]]:
+        """Return the elements of the result that read each element of operand k."""
+        return self._readers[k]
+
+    @cached_property
+    def _readers(self) -> tuple[dict[int, list[int]], ...]:
+        found = tuple(dict[int, list[int]]() for _ in NAMES)
+        for index, p in positions(row_major(self.shape)).items():
+            for k, layout in enumerate(self.layouts):
+                found[k].setdefault(layout.position(index), []).append(p)
+        return found
 
 
 def compute_broadcast(operation: str, x: Sequence[int], y: Sequence[int]) -> BroadcastResult:
@@ -145,56 +170,146 @@ def aligned_shapes(x: Shape, y: Shape) -> Grid:
 def explain_mismatch(x: Shape, y: Shape, error: ShapeError) -> tuple[Picture, list[Fact]]:
     """Draw and explain two shapes that do not broadcast."""
     wrong = ", ".join(str(d) for d, size, _ in dim_rules(x, y) if size is None)
-    return Picture(f"{x} and {y} do not broadcast: look at dim {wrong}.", (aligned_shapes(x, y),), words=WORDS), [
+    return Picture(f"{x} and {y} do not broadcast: look at dim {wrong}.", (aligned_shapes(x, y),), words=MISMATCH_WORDS), [
         *dim_facts(x, y),
         Fact("result", "none", DERIVED, str(error)),
     ]
 
 
 def picture(found: BroadcastResult, chosen: Position | None = None) -> Picture:
-    """Draw the aligned shapes, x, y, the result, and the gradients. `chosen` is an index of the result.
+    """Draw x and y, both with ghost copies over the shape of the result, the result, and the gradients.
 
-    An element of the result is highlighted with its two operands, and an element of x or y with all results that read it.
+    Steps compute the elements of the result, then sum the gradients of the elements of x and y. `chosen` is an index of the
+    result: its step is shown first. An element of the result is highlighted with its operands, and an element of x or y with
+    all its copies and the results that read it.
     """
     order = positions(row_major(found.shape))
-    read = [[found.layouts[k].position(index) for index in order] for k in range(2)]
-    looked_at = None if chosen is None else [layout.position(chosen) for layout in found.layouts]
     results = {
         index: Cell(
             0,
             0,
             f"{found.results[p]:g}",
             f"result{format_index(index)}, {found.results[p]:g} = {format_operands(found, index)}",
-            CHOSEN if index == chosen else STORE,
-            (link(p),),
+            STORE,
+            (link(p), own_link("result", p)),
         )
         for index, p in order.items()
     }
-    operands, gradients = list[Grid](), list[Grid]()
+    operands, over, gradients = list[Grid](), list[Grid](), list[Grid]()
     for k, (name, shape) in enumerate(zip(NAMES, found.shapes, strict=True)):
-        readers = dict[int, list[int]]()
-        for p, q in enumerate(read[k]):
-            readers.setdefault(q, []).append(p)
         cells, received = dict[Position, Cell](), dict[Position, Cell]()
         for index, q in positions(row_major(shape)).items():
-            uses = readers.get(q, [])
+            uses = found.readers(k).get(q, [])
             links = f"{name}{q}", *map(link, uses)
             value, g = found.values[k][q], found.gradients[k][q]
-            is_chosen = looked_at is not None and looked_at[k] == q
-            kind = CHOSEN if is_chosen else OTHER if len(uses) > 1 else LOAD if uses else ""
+            kind = OTHER if len(uses) > 1 else LOAD if uses else ""
             said = f"{name}{format_index(index)}, value {value:g}, read by {format_count(len(uses), 'result')}"
-            cells[index] = Cell(0, 0, f"{value:g}", said, kind, links)
+            cells[index] = Cell(0, 0, f"{value:g}", said, kind, (*links, own_link(name, q)))
             said = f"{name}.grad{format_index(index)}, {g:g}, a sum over {format_count(len(uses), 'result')}"
-            received[index] = Cell(0, 0, f"{g:g}", said, CHOSEN if is_chosen else STORE, links)
+            received[index] = Cell(0, 0, f"{g:g}", said, STORE, (*links, own_link(f"{name}-grad", q)))
         operands += slice_grids(name, name, shape, cells)
+        over += slice_grids(f"over-{name}", f"{name} as read", found.shape, ghost_cells(found, k))
         gradients += slice_grids(f"{name}-grad", f"{name}.grad", shape, received)
-    shown = (
-        aligned_shapes(*found.shapes),
-        *operands,
-        *slice_grids("result", "result", found.shape, results),
-        *gradients,
+    outputs = slice_grids("result", "result", found.shape, results)
+    aligned = aligned_shapes(*found.shapes)
+    grids = [aligned, *operands, *over, *outputs, *gradients]
+    place_of = {
+        cell.links[-1]: (grid.name, cell.row, cell.column) for grid in grids for cell in grid.cells if len(cell.links) > 1
+    }
+    shown = list(order)
+    at = shown.index(chosen or default_index(row_major(found.shape))) if shown else 0
+    start = at - at % MAX_STEPS
+    steps = [forward_frame(found, index, place_of) for index in shown[start : start + MAX_STEPS]]
+    steps += [
+        backward_frame(found, k, q, place_of)
+        for k in range(len(NAMES))
+        for q in range(min(len(found.gradients[k]), MAX_STEPS))
+        if found.summed[k]
+    ]
+    return Picture(
+        sentence(found) + ("" if chosen is None else describe_result(found, chosen)),
+        tuple(grids),
+        tuple(steps) if shown else (),
+        WORDS,
+        layout=LAYOUT if len(grids) == sum(map(len, LAYOUT)) else (),
+        first=at - start,
     )
-    return Picture(sentence(found) + ("" if chosen is None else describe_result(found, chosen)), shown, words=WORDS)
+
+
+def ghost_cells(found: BroadcastResult, k: int) -> dict[Position, Cell]:
+    """Draw operand k over the shape of the result: the first of equal copies is the element, the others are ghosts."""
+    name, layout, cells = NAMES[k], found.layouts[k], dict[Position, Cell]()
+    for index, p in positions(row_major(found.shape)).items():
+        q = layout.position(index)
+        is_first = found.readers(k)[q][0] == p
+        said = f"{name} over the result{format_index(index)}, value {found.values[k][q]:g}: "
+        said += "the element itself" if is_first else "the same element again, no copy in memory"
+        links = link(p), f"{name}{q}", own_link(f"over-{name}", p)
+        cells[index] = Cell(0, 0, f"{found.values[k][q]:g}", said, LOAD if is_first else IDLE, links)
+    return cells
+
+
+def forward_frame(found: BroadcastResult, index: Position, place_of: Mapping[str, Place]) -> Frame:
+    """Return the step that computes one element of the result; edges lead from the elements to all their copies."""
+    p = row_major(found.shape).position(index)
+    kinds, edges, flights = [(own_link("result", p), CHOSEN)], list[Edge](), list[Edge]()
+    for k, name in enumerate(NAMES):
+        q = found.layouts[k].position(index)
+        source, here = place_of[own_link(name, q)], place_of[own_link(f"over-{name}", p)]
+        kinds += [(own_link(name, q), CHOSEN), (own_link(f"over-{name}", p), CHOSEN)]
+        copies = found.readers(k)[q]
+        for other in copies if len(copies) <= MAX_EDGES else (p,):
+            kind = CHOSEN if other == p else ""
+            edges.append(Edge(source, place_of[own_link(f"over-{name}", other)], kind))
+        edges.append(Edge(here, place_of[own_link("result", p)], STORE))
+        flights.append(Edge(source, here, LOAD, f"{found.values[k][q]:g}"))
+    return Frame(
+        describe_result(found, index).strip(),
+        tuple(kinds),
+        (),
+        tuple(edges),
+        (),
+        tuple(flights),
+        line_with("op(", source_lines(PythonBackend.zip)),
+    )
+
+
+def backward_frame(found: BroadcastResult, k: int, q: int, place_of: Mapping[str, Place]) -> Frame:
+    """Return the step that sums the gradient of an element: edges lead from all its copies, one for each result."""
+    name, readers = NAMES[k], found.readers(k).get(q, [])
+    own, order = row_major(found.shapes[k]).index(q), row_major(found.shape)
+    end = place_of[own_link(f"{name}-grad", q)]
+    drawn = readers[:MAX_EDGES]
+    terms = format_terms(found, k, [order.index(p) for p in readers])
+    flights = [
+        Edge(place_of[own_link(f"over-{name}", p)], end, STORE, format_terms(found, k, [order.index(p)])) for p in drawn
+    ]
+    kinds = [(own_link(grid, p), PATH) for p in readers for grid in ("result", f"over-{name}")]
+    return Frame(
+        f"Backward: {name}.grad{format_index(own)} = {terms} = {found.gradients[k][q]:g}, one term for each copy.",
+        ((own_link(f"{name}-grad", q), CHOSEN), *kinds),
+        (),
+        tuple(Edge(flight.start, end, CHOSEN) for flight in flights),
+        (),
+        tuple(flights),
+        line_with("function(total", source_lines(PythonBackend.reduce)),
+        ((str(found.summed[k]), "dims summed"), (str(len(readers)), "terms")),
+    )
+
+
+def line_with(text: str, lines: Sequence[Line]) -> int:
+    """Return the number of the line that contains a text."""
+    return next(line.number for line in lines if text in line.text)
+
+
+def source() -> list[Line]:
+    """Return the loops that ran: one computes the result, one sums the gradients."""
+    return [*source_lines(PythonBackend.zip), *source_lines(PythonBackend.reduce)]
+
+
+def own_link(grid: str, k: int) -> str:
+    """Return the link of one cell alone."""
+    return f"{grid}:{k}"
 
 
 def link(position: int) -> str:

@@ -1,195 +1,54 @@
 """Map, zip, reduce: the elements that one cell of the output reads, in order, and the tree that combines them.
 
-`minifuse.inspect.provenance` traces a cell: it runs the code of the backends on symbolic values instead of numbers.
-`minifuse trace --cell` prints the same. This module draws it; only a part of a large input is drawn.
+`fold_trace` traces the cell, `fold_tree` arranges its tree. `minifuse trace --cell` prints the same. Only a part of a large
+input is drawn.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-from math import prod
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from minifuse.backends.python import PythonBackend
-from minifuse.cli.cells import CAVEAT, POOL, format_range, input_memory
-from minifuse.cli.subjects import reduction_named
-from minifuse.core.errors import MinifuseError
-from minifuse.core.operators import TABLE
-from minifuse.inspect.provenance import (
-    BACKENDS,
-    CellProvenance,
-    CellRead,
-    ProvenanceNode,
-    ProvenanceStage,
-    ProvenanceTree,
-    all_stages,
-    compute_cell,
-    trace_cell,
-)
+from minifuse.cli.cells import CAVEAT, POOL, format_range
+from minifuse.inspect.provenance import BACKENDS, CellRead, LaunchTrace
 
 from .cited_facts import DERIVED, TRACED, Fact, Line
-from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon
+from .fold_trace import (
+    CUSTOM_SIZE,
+    MAX_DRAWN_ELEMENTS,
+    MAX_FRAMES,
+    SIZES,
+    SUBJECTS,
+    CellTrace,
+    folded,
+    sizes_of,
+)
+from .fold_tree import READ, Tree, build_tree, node_link
+from .picture import CHOSEN, IDLE, LOAD, OTHER, SHARED, STORE, Cell, Edge, Frame, Grid, Picture, ribbon
 from .sources import source_lines
 
-__all__ = ["BACKENDS", "SIZES", "SUBJECTS", "CellTrace", "command", "facts", "folded", "picture"]
+__all__ = [
+    "BACKENDS",
+    "CUSTOM_SIZE",
+    "MAX_DRAWN_ELEMENTS",
+    "MAX_FRAMES",
+    "SIZES",
+    "SUBJECTS",
+    "CellTrace",
+    "command",
+    "facts",
+    "folded",
+    "picture",
+    "sizes_of",
+    "source",
+]
 
-MAX_DRAWN_ELEMENTS, MAX_FRAMES = 512, 24  # inputs up to this size are drawn completely; frames for the reads
-MAX_DRAWN_READS, MAX_STAGE_NUMBERS = 128, 64  # of a large input, and of a stage
-CUSTOM_SIZE, SINGLE = "rows and columns as chosen", "a single number"
-SIZES: dict[str, tuple[int, ...] | None] = {
-    CUSTOM_SIZE: None,
-    SINGLE: (),
-    "16 x 65,536: rows in pieces": (16, 65536),
-    "1,024 x 256: columns in pieces": (1024, 256),
-}
-Shape = tuple[int, ...]
-
-
-class Subject(NamedTuple):
-    """An operation with its name in `minifuse trace`, and the dim that it reduces."""
-
-    name: str
-    dim: int | None = None
-
-    @property
-    def is_fold(self) -> bool:
-        """True for a reduction."""
-        return self.name not in TABLE
-
-    def of(self, shape: Shape) -> Any:
-        """Return the function of tensors. For a scalar, the dim is ignored."""
-        return reduction_named(self.name, self.dim if shape else None) if self.is_fold else TABLE[self.name]
-
-
-SUBJECTS = {
-    "reduce: the sum of each row": Subject("sum", 1),
-    "reduce: the sum of each column": Subject("sum", 0),
-    "reduce: the sum of all": Subject("sum"),
-    "reduce: the largest of each row": Subject("max", 1),
-    "reduce: the largest of each column": Subject("max", 0),
-    "map: -x": Subject("neg"),
-    "zip: x + y, y in one row": Subject("add"),
-}
-
-
-@dataclass(frozen=True)
-class CellTrace:
-    """The computation of one cell of an output."""
-
-    subject: str
-    shape: Shape
-    origin: CellProvenance
-    arrays: dict[str, Any]
-    """The elements of the inputs by name."""
-    values: tuple[float, ...]
-    """The value of each part of the tree, in float64."""
-    stored: float | None
-    """The value that the backend stored; None if computing it would take long."""
-    expected: float
-    piece: int
-    cells: int
-    """Number of cells of the output; without any, nothing is traced."""
-
-    @property
-    def backend(self) -> str:
-        """The backend that computed the cell."""
-        return self.origin.backend
-
-    @property
-    def cell(self) -> int:
-        """The cell of the output."""
-        return self.origin.cell
-
-    @property
-    def result(self) -> float:
-        """The value of the cell."""
-        return self.values[-1] if self.stored is None else self.stored
-
-    @property
-    def is_large(self) -> bool:
-        """True if only a part of the input is drawn."""
-        return prod(self.shape) > MAX_DRAWN_ELEMENTS
-
-    @cached_property
-    def pieces(self) -> int:
-        """The number of results of earlier launches that the last launch combines."""
-        return len(self.origin.tree.earlier_results)
-
-    @cached_property
-    def reads(self) -> tuple[CellRead, ...]:
-        """The reads in order; for a reduction in pieces, those of the chosen piece."""
-        tree, pieces = self.origin.tree, self.origin.tree.earlier_results
-        if not pieces:
-            return self.origin.reads
-        needed = {pieces[self.piece]}
-        for k in range(pieces[self.piece], -1, -1):
-            if k in needed:
-                needed.update(tree.nodes[k].operands)
-        elements = {(tree.nodes[k].array, tree.nodes[k].element) for k in needed if tree.nodes[k].is_element}
-        return tuple(read for read in self.origin.reads if (read.array, read.element) in elements)
-
-    @cached_property
-    def by_element(self) -> dict[tuple[str, int], list[tuple[int, CellRead]]]:
-        """The reads of each element, with their numbers."""
-        found = dict[tuple[str, int], list[tuple[int, CellRead]]]()
-        for order, read in enumerate(self.reads, start=1):
-            found.setdefault((read.array, read.element), []).append((order, read))
-        return found
-
-    @cached_property
-    def stages(self) -> list[ProvenanceStage]:
-        """The stages of the tree."""
-        return all_stages(self.origin.tree, self.piece)
-
-
-def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int = 0) -> CellTrace:
-    """Trace one cell of the output. A cell or a piece that is out of range is clipped to the last one.
-
-    Raises
-    ------
-    MinifuseError
-        There are more elements than can be drawn, in a shape that is not in SIZES, or a maximum has no elements.
-    """
-    operation, count = SUBJECTS[subject], prod(shape)
-    if count > MAX_DRAWN_ELEMENTS and shape not in SIZES.values():
-        raise MinifuseError(f"{count:,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
-    if count > MAX_DRAWN_ELEMENTS and operation.dim is None:
-        raise MinifuseError(
-            "a large size shows folds of rows or columns, since each cell of them has at most 65,536 elements"
-        )
-    x = (np.arange(count) % 8 if count > MAX_DRAWN_ELEMENTS else np.arange(1, count + 1)).astype(np.float32).reshape(shape)
-    arrays = [x, np.arange(1, prod(shape[1:]) + 1, dtype=np.float32).reshape(shape[1:])][: 1 + (operation.name == "add")]
-    if operation.name == "max" and shape and shape[operation.dim or 0] == 0:
-        raise MinifuseError(f"the largest of no elements does not exist: the shape is {shape}")
-    expected = numpy_result(operation, arrays)
-    memory = input_memory(arrays)
-    if not expected.size:
-        return CellTrace(
-            subject,
-            shape,
-            CellProvenance(backend, 0, ProvenanceTree((ProvenanceNode(),)), (), ()),
-            memory,
-            (0.0,),
-            None,
-            0.0,
-            0,
-            0,
-        )
-    cell, function = max(0, min(cell, expected.size - 1)), operation.of(shape)
-    origin = trace_cell(function, arrays, backend, cell)
-    values = tuple(float(value) for value in origin.tree.values(memory))
-    piece = max(0, min(piece, len(origin.tree.earlier_results) - 1))
-    found = compute_cell(function, arrays, backend, cell)
-    return CellTrace(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
-
-
-def numpy_result(operation: Subject, arrays: list[Any]) -> Any:
-    """Return the result of NumPy in float64."""
-    x, *others = [array.astype(np.float64) for array in arrays]
-    if not operation.is_fold:
-        return np.asarray(x + others[0] if others else -x)
-    return np.asarray(getattr(x, operation.name)(axis=operation.dim if x.shape else None))
+MAX_DRAWN_READS, MAX_FLIGHTS = 128, 24  # of a large input, and values that move at once
+WORDS = (
+    (LOAD, "read"),
+    (IDLE, "the start"),
+    (CHOSEN, "now"),
+    (STORE, "the result"),
+)
+Text = tuple[tuple[int, str], ...]
 
 
 def command(seen: CellTrace) -> str:
@@ -205,25 +64,55 @@ def command(seen: CellTrace) -> str:
 # The source.
 
 
+def texts_of(seen: CellTrace) -> list[Text]:
+    """Return the text of each launch: its kernel, or the loop of the python backend."""
+    return [
+        tuple(ran.text_lines.items()) if ran.text_lines else find_loop({read.line for read in ran.reads})
+        for ran in seen.origin.launches
+    ]
+
+
+def working_launches(seen: CellTrace) -> list[tuple[LaunchTrace, Text]]:
+    """Return the launches that compute, each with its text; those that only copy if there are no others."""
+    launches = list(zip(seen.origin.launches, texts_of(seen), strict=True))
+    return [(ran, text) for ran, text in launches if any(map(ran.log.op_of, ran.ancestors))] or launches
+
+
 def source(seen: CellTrace) -> list[Line]:
     """Return the kernels of all launches, or the loop of the python backend, with the reads of this cell at each line."""
-    found, counts = dict[tuple[tuple[int, str], ...], None](), dict[tuple[tuple[int, str], ...], dict[int, dict[str, int]]]()
-    working = [
-        ran for ran in seen.origin.launches if any(map(ran.log.op_of, ran.ancestors))
-    ] or seen.origin.launches  # not copies
-    for k, ran in enumerate(working, start=1):
+    working = working_launches(seen)
+    found, counts = dict[Text, None](), dict[Text, dict[int, dict[str, int]]]()
+    for k, (ran, text) in enumerate(working, start=1):
         kind, now = f"launch {k}" if len(working) > 1 else "reads", dict[int, int]()
         for read in ran.reads:
             now[read.line] = now.get(read.line, 0) + 1
-        text = tuple(ran.text_lines.items()) if ran.text_lines else find_loop(set(now))
         found[text] = None
         at = counts.setdefault(text, {})
         for line, count in now.items():
             at.setdefault(line, {})[kind] = count
-    return [Line(n, line, tuple(counts[text].get(n, {}).items())) for text in found for n, line in text]
+    return [
+        Line(shift + n, line, tuple(counts[text].get(n, {}).items())) for text, shift in shifts(found) for n, line in text
+    ]
 
 
-def find_loop(lines: set[int]) -> tuple[tuple[int, str], ...]:
+def shifts(texts: Iterable[Text]) -> list[tuple[Text, int]]:
+    """Return what is added to the line numbers of each text, so that no two lines have one number."""
+    found, used = list[tuple[Text, int]](), set[int]()
+    for text in texts:
+        shift = max(used) if used.intersection(n for n, _ in text) else 0
+        used |= {shift + n for n, _ in text}
+        found.append((text, shift))
+    return found
+
+
+def shown_line(seen: CellTrace, launch: int, number: int) -> int | None:
+    """Return the number in `source` of a line of a launch; None if it is not shown."""
+    text = dict(zip(seen.origin.launch_numbers, texts_of(seen), strict=True)).get(launch, ())
+    shift = dict(shifts(dict.fromkeys(text for _, text in working_launches(seen)))).get(text)
+    return shift + number if shift is not None and number in dict(text) else None
+
+
+def find_loop(lines: set[int]) -> Text:
     """Return the loop of the python backend that contains these lines."""
     loops = [source_lines(loop) for loop in (PythonBackend.map, PythonBackend.zip, PythonBackend.reduce)]
     return next((tuple((x.number, x.text) for x in loop) for loop in loops if lines & {x.number for x in loop}), ())
@@ -233,19 +122,24 @@ def find_loop(lines: set[int]) -> tuple[tuple[int, str], ...]:
 
 
 def picture(seen: CellTrace) -> Picture:
-    """Draw the inputs with their reads, the tree, and the output, with a frame for each turn of reads."""
-    grids = [partial_input_grid(seen)] if seen.is_large else [input_grid(seen, name) for name in seen.arrays]
-    grids += [stage_grid(seen, k, stage) for k, stage in enumerate(seen.stages) if has_stages(seen)]
+    """Draw the inputs, and below them the tree from the elements read to the result, with a frame for each turn and row."""
     if not seen.cells:
+        grids = [input_grid(seen, name, {}) for name in seen.arrays]
         return Picture(sentence(seen), (*grids, Grid("out0", "out0 has no cells", 1, 1, ())))
-    label = f"out0, cell {seen.cell}, value {seen.result:g}"
-    grids.append(Grid("out0", f"out0, cell {seen.cell}", 1, 1, (Cell(0, 0, f"{seen.result:g}", label, STORE, ("out",)),)))
-    return Picture(sentence(seen), tuple(grids), tuple(frames(seen)), ((OTHER, "combined of two"), (STORE, "is the result")))
+    tree = build_tree(seen.origin.tree, seen.stages, [*seen.values[:-1], seen.result], seen.backend == "cuda")
+    links = tree.link_of_element
+    grids = [partial_input_grid(seen, links)] if seen.is_large else [input_grid(seen, name, links) for name in seen.arrays]
+    steps, words = frames(seen, tree, grids), (*WORDS, (OTHER, "in a register" if tree.has_threads else "so far"))
+    return Picture(sentence(seen), (*grids, tree.grid(tree_title(seen, tree))), tuple(steps), words, first=len(steps) - 1)
 
 
-def has_stages(seen: CellTrace) -> bool:
-    """Return True if several numbers are combined."""
-    return len(seen.stages) > 1
+def tree_title(seen: CellTrace, tree: Tree) -> str:
+    """Return the title of the tree, with what is not drawn."""
+    if tree.is_chain:
+        return f"out0, cell {seen.cell}: " + (
+            f"the first {len(tree.rows[0].nodes)} reads" if tree.omitted else "step by step"
+        )
+    return f"out0, cell {seen.cell}: " + ("the last steps; the rows above are too wide" if tree.omitted else "a tree")
 
 
 def reader_name(seen: CellTrace, read: CellRead) -> str:
@@ -256,87 +150,153 @@ def reader_name(seen: CellTrace, read: CellRead) -> str:
     return "the loop"
 
 
-def read_cell(seen: CellTrace, name: str, element: int, reads: list[tuple[int, CellRead]]) -> Cell:
+def read_cell(
+    seen: CellTrace, name: str, element: int, reads: list[tuple[int, CellRead]], links: dict[tuple[str, int], str]
+) -> Cell:
     """Draw an element of an input."""
     columns = seen.shape[-1] if len(seen.shape) > 1 and name == "in0" else max(len(seen.arrays[name]), 1)
     place = f"row {element // columns}, column {element % columns}" if name == "in0" else f"element {element}"
-    where = f"{name}, {place}, value {seen.arrays[name][element]:g}"
+    text = f"{seen.arrays[name][element]:g}"
+    where, own = f"{name}, {place}, value {text}", f"{name}.{element}"
     if not reads:
-        return Cell(0, 0, "", f"{where}: not read for this cell", "", (f"{name}.{element}",))
+        return Cell(0, 0, text, f"{where}: not read for this cell", "", (own,))
     order, read = reads[0]
     words = (
         f"read by {reader_name(seen, read)}, its turn {read.read_index + 1}"
         if seen.backend == "cuda"
         else f"read number {order}"
     )
-    text = str(read.thread[1]) if seen.backend == "cuda" else str(order)
-    return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.thread[0]}.{read.thread[1]}"))
+    return Cell(0, 0, text, f"{where}: {words}", LOAD, tuple(dict.fromkeys((own, links.get((name, element), own)))))
 
 
-def text_meaning(seen: CellTrace) -> str:
-    """Return the meaning of the text in the cells of an input."""
-    return "which thread reads it" if seen.backend == "cuda" else "in which order it is read"
-
-
-def input_grid(seen: CellTrace, name: str) -> Grid:
+def input_grid(seen: CellTrace, name: str, links: dict[tuple[str, int], str]) -> Grid:
     """Draw all elements of an input."""
     read, size = seen.by_element, len(seen.arrays[name])
-    cells = [read_cell(seen, name, e, read.get((name, e), [])) for e in range(size)]
-    return ribbon(
-        name, f"{name}: {text_meaning(seen)}" if size else f"{name} has no elements", cells, max((1, *seen.shape[-1:]))
-    )
+    cells = [read_cell(seen, name, e, read.get((name, e), []), links) for e in range(size)]
+    return ribbon(name, name if size else f"{name} has no elements", cells, max((1, *seen.shape[-1:])))
 
 
-def partial_input_grid(seen: CellTrace) -> Grid:
+def partial_input_grid(seen: CellTrace, links: dict[tuple[str, int], str]) -> Grid:
     """Draw the first elements of a large input that are read."""
     read = seen.by_element
     shown = sorted(read)[:MAX_DRAWN_READS]
-    cells = [read_cell(seen, name, e, read[name, e]) for name, e in shown]
+    cells = [read_cell(seen, name, e, read[name, e], links) for name, e in shown]
     of = f", for piece {seen.piece} of {seen.pieces}" if seen.pieces else ""
-    title = f"in0: the first {len(cells):,} of {len(read):,} elements that are read{of}, and {text_meaning(seen)}"
-    return ribbon("in0", title, cells, 8)
+    title = f"in0: {len(cells):,} of {len(read):,} reads{of}"
+    return ribbon("in0", title, cells, 32)
 
 
-def stage_grid(seen: CellTrace, k: int, stage: ProvenanceStage) -> Grid:
-    """Draw one stage of the tree, with up to 8 numbers per row."""
-    kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
-    for n, at in enumerate(stage.nodes[:MAX_STAGE_NUMBERS]):
-        part = seen.origin.tree.nodes[at]
-        maker = f", of thread {part.thread[1]} of block {part.thread[0]}" if part.operator and seen.backend == "cuda" else ""
-        label = f"{stage.title}: number {n}{maker}, {seen.values[at]:g}"
-        links = (f"s{k}.{n}", f"t{part.thread[0]}.{part.thread[1]}") if maker and k == 0 else (f"s{k}.{n}",)
-        cells.append(Cell(0, 0, f"{seen.values[at]:g}", label, kind, links))
-    where = f"launch {stage.launch + 1}, " if seen.pieces else ""
-    of = f", the first {MAX_STAGE_NUMBERS} of {len(stage.nodes)}" if len(stage.nodes) > MAX_STAGE_NUMBERS else ""
-    return ribbon(f"stage{k}", where + stage.title + of, cells, max(min(8, len(cells)), 1))
-
-
-def frames(seen: CellTrace) -> list[Frame]:
-    """Return a frame for the overview, one for each turn of reads, and one for each stage."""
-    reads = seen.reads
-    drawn = set(sorted(seen.by_element)[:MAX_DRAWN_READS]) if seen.is_large else set(seen.by_element)
-    found, quiet = [Frame(sentence(seen))], {f"{name}.{element}": "" for name, element in drawn}
-    turns = max((read.read_index for read in reads), default=-1) + 1
-    at_once = -(-turns // MAX_FRAMES)
-    for turn in range(0, turns, max(at_once, 1)):
-        now = [read for read in reads if turn <= read.read_index < turn + at_once]
-        names = ", ".join(f"{read.array}[{read.element}]" for read in now[:6]) + (" and more" if len(now) > 6 else "")
-        count = len({read.thread for read in now})
-        by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
-        lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
-        found.append(Frame(f"{format_turns(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
-    for k, stage in enumerate(seen.stages if has_stages(seen) else ()):
-        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.nodes), MAX_STAGE_NUMBERS))}
-        count = len(stage.nodes)
+def frames(seen: CellTrace, tree: Tree, grids: Sequence[Grid]) -> list[Frame]:
+    """Return a frame for the start, one for each turn of reads, and one for each row of the tree; the last shows all."""
+    cell_at = {cell.links[0]: (grid.name, cell.row, cell.column) for grid in grids for cell in grid.cells}
+    at_node = {
+        (tree.provenance.nodes[k].array, tree.provenance.nodes[k].element): c for c, k in enumerate(tree.rows[0].nodes)
+    }
+    turns = seen.turns
+    made, now = dict[tuple[int, int], int](), 0  # the frame in which a node appears
+    for now, (_, reads) in enumerate(turns, start=1):
+        for read in reads:
+            if (column := at_node.get((read.array, read.element))) is not None:
+                made[0, column] = now
+    for r, row in enumerate(tree.rows):
+        is_with_reads = row.title == READ or (tree.is_chain and r < len(tree.rows) - 1)
+        now += not is_with_reads
+        for c in range(len(row.nodes)):
+            made.setdefault((r, c), max((made[part] for part in tree.parts(r, c)), default=0) if is_with_reads else now)
+    found = [frame_at(tree, made, 0, f"Cell {seen.cell} of the output, {seen.subject}: play to see it made.", seen)]
+    read_at = {f"{r.array}.{r.element}": k for k, (_, reads) in enumerate(turns, start=1) for r in reads}
+    for k, (title, reads) in enumerate(turns, start=1):
+        kinds = {link: CHOSEN if at == k else "" for link, at in read_at.items() if at >= k and link in cell_at}
+        flights = [
+            Edge(cell_at[f"{name}.{e}"], tree.place(0, c), LOAD, tree.text(0, c))
+            for (name, e), c in at_node.items()
+            if made[0, c] == k and f"{name}.{e}" in cell_at
+        ]
+        line = shown_line(seen, reads[0].launch, reads[0].line)
         found.append(
-            Frame(f"{stage.title[0].upper()}{stage.title[1:]}: {count} number{'s' * (count != 1)}.", tuple(kinds.items()))
+            frame_at(tree, made, k, f"{title}: {who_reads(seen, reads)}.", seen, kinds, flights[:MAX_FLIGHTS], line)
         )
+    for k in range(len(found), now + 1):
+        r = next(r for r, c in made if made[r, c] == k)
+        node = tree.provenance.nodes[tree.rows[r].nodes[0]]
+        flights = [edge for c in range(len(tree.rows[r].nodes)) for edge in flights_into(tree, r, c)]
+        line = shown_line(seen, node.launch, node.line)
+        if k == now:
+            line = store_line(seen)
+        said = sentence(seen) if k == now else row_sentence(seen, tree, r)
+        found.append(frame_at(tree, made, k, said, seen, {}, flights[:MAX_FLIGHTS], line))
     return found
 
 
-def format_turns(first: int, end: int) -> str:
-    """Format one turn, or several turns in one frame, counted from 1."""
-    return f"Turn {end}" if end - first == 1 else f"Turns {first + 1} to {end}"
+def frame_at(
+    tree: Tree,
+    made: dict[tuple[int, int], int],
+    now: int,
+    said: str,
+    seen: CellTrace,
+    kinds: dict[str, str] | None = None,
+    flights: Sequence[Edge] = (),
+    line: int | None = None,
+) -> Frame:
+    """Return the frame in which some nodes appear: later ones are empty, and edges lead to those that are made."""
+    later = [node_link(*at) for at, frame in made.items() if frame > now]
+    fresh = {node_link(r, c): CHOSEN for (r, c), frame in made.items() if frame == now and 0 < r < len(tree.rows) - 1}
+    edges = [
+        edge
+        for (r, c), frame in made.items()
+        if frame <= now
+        for edge in tree.edges_into(r, c, CHOSEN if frame == now else "")
+    ]
+    rows = {r for r, _ in made if tree.rows[r].title != READ}
+    done = sum(all(frame <= now for (r, _), frame in made.items() if r == row) for row in rows)
+    reads = sum(len(turn) for _, turn in seen.turns[:now])
+    return Frame(
+        said,
+        tuple((dict.fromkeys(later, "") | fresh | (kinds or {})).items()),
+        tuple((link, "") for link in later),
+        tuple(edges),
+        (),
+        tuple(flights),
+        line,
+        ((f"{reads:,} of {len(seen.reads):,}", "elements read"), (f"{done} of {len(rows)}", "steps done")),
+    )
+
+
+def store_line(seen: CellTrace) -> int | None:
+    """Return the line at which the last launch stored to global memory, if it ran in the interpreter."""
+    trace = seen.origin.launches[-1].trace if seen.origin.launches else None
+    if trace is None:
+        return None
+    spaces = [info.space for info in trace.arrays]
+    stores = [k for k, kind in enumerate(trace.events.kind) if kind == 1 and spaces[trace.events.array[k]] == "global"]
+    line = trace.instructions[trace.events.instruction[stores[-1]]].line if stores else 0
+    return shown_line(seen, seen.origin.launch_numbers[-1], line)
+
+
+def flights_into(tree: Tree, row: int, column: int) -> list[Edge]:
+    """Return the values that move to a node from its parts."""
+    return [
+        Edge(tree.place(*part), tree.place(row, column), tree.rows[row].kind, tree.text(*part))
+        for part in tree.parts(row, column)
+    ]
+
+
+def who_reads(seen: CellTrace, reads: Sequence[CellRead]) -> str:
+    """Describe the reads of a frame."""
+    names = ", ".join(f"{read.array}[{read.element}]" for read in reads[:4])
+    names += f" and {len(reads) - 4} more" if len(reads) > 4 else ""
+    count = len({read.thread for read in reads})
+    by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
+    return f"{by} {names}"
+
+
+def row_sentence(seen: CellTrace, tree: Tree, r: int) -> str:
+    """Describe a step in one sentence."""
+    row, count = tree.rows[r], len(tree.rows[r].nodes)
+    left = f"{count} number{'s are' if count != 1 else ' is'} left"
+    barriers = any(ran.trace is not None and ran.trace.barriers for ran in seen.origin.launches)
+    waits = "; a barrier waits for all" if row.kind == SHARED and barriers else ""
+    return f"{row.title[0].upper()}{row.title[1:]}{waits}: {left}."
 
 
 def sentence(seen: CellTrace) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import minifuse as mf
@@ -11,11 +11,16 @@ from minifuse.core.layout import Layout, row_major
 
 from .cited_facts import DERIVED, Fact
 from .expressions import Call, Index, format_steps
-from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slice_grids
+from .picture import CHOSEN, LOAD, OTHER, PATH, Cell, Edge, Frame, Grid, Picture, Place, ribbon, slice_grids
+from .sources import source_lines
 
 MAX_DRAWN_ELEMENTS, MAX_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
-COLUMNS = 16  # columns in which a storage is drawn
+COLUMNS = 24  # columns in which a storage is drawn
 MAX_LISTED_INDICES = 6  # indices in a fact
+MAX_WALK = 96  # steps of a walk through the elements; the walk begins at a multiple of this
+ROOM = 30  # pixels between the rows of a storage, for arrows
+MAX_NAME = 16  # characters of a name in a picture
+OWN = "your own"  # the idiom of a shape and views that were typed
 EXAMPLES = {
     "as it lies": ("3, 4", ""),
     "transposed": ("3, 4", ".T"),
@@ -24,7 +29,7 @@ EXAMPLES = {
     "one row, repeated": ("1, 5", ".expand(4, 5)"),
     "cut into tiles": ("4, 6", ".reshape(2, 2, 2, 3).permute(0, 2, 1, 3)"),
 }
-WORDS = (LOAD, "seen once"), (OTHER, "seen several times")
+WORDS = (LOAD, "seen once"), (OTHER, "seen several times"), (PATH, "the same place")
 METHODS = {"T": "permute", "squeeze": "reshape", "unsqueeze": "reshape"}  # view -> method of Layout, if names differ
 
 Position = tuple[int, ...]
@@ -52,6 +57,11 @@ class StridedView:
     def name(self) -> str:
         """The expression as a user types it."""
         return "x" + "".join(format_steps(self.steps))
+
+    @property
+    def short_name(self) -> str:
+        """The expression if it is short, as the title of a picture is."""
+        return self.name if len(self.name) <= MAX_NAME else "view"
 
 
 def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedView:
@@ -98,17 +108,24 @@ def copy_reason(before: Layout, step: Call | Index) -> str:
     return contiguity_reason(before)
 
 
-def picture(view: StridedView, chosen: Position | None = None) -> Picture:
-    """Draw the storage as a ribbon, and the slices of the view above it; cells of one element share a link.
+def idiom_of(shape: str, views: str) -> str:
+    """Return the idiom that has these texts; OWN if there is none."""
+    return next((name for name, texts in EXAMPLES.items() if texts == (shape, views)), OWN)
 
-    If a step copied, the storage of x and the storage of the copy, which the view uses, are drawn. `chosen` is an index of
-    the view.
+
+def picture(view: StridedView, chosen: Position | None = None) -> Picture:
+    """Draw the storage as a ribbon, and below it the slices of the view; a walk through the view in row-major order.
+
+    Cells of one element share a link. If a step copied, the storage of x and the storage of the copy, which the view uses,
+    are drawn. `chosen` is an index of the view: its step is shown first.
     """
-    places = positions(view.layouts[-1])
-    place = None if chosen is None else places[chosen]
+    layout = view.layouts[-1]
+    places = positions(layout)
     counts = Counter(places.values())
     memory = [
-        Cell(0, 0, str(v), place_label(p, v, counts[p], view.is_copy), cell_kind(p, place, counts), (place_link(p),))
+        Cell(
+            0, 0, str(v), place_label(p, v, counts[p], view.is_copy), cell_kind(p, counts), (storage_link(p), place_link(p))
+        )
         for p, v in enumerate(view.storage)
     ]
     elements = {
@@ -117,18 +134,77 @@ def picture(view: StridedView, chosen: Position | None = None) -> Picture:
             0,
             str(view.storage[p]),
             element_label(index, view, p),
-            cell_kind(p, place, counts),
+            cell_kind(p, counts),
             (element_link(index), place_link(p)),
         )
         for index, p in places.items()
     }
     title = f"storage of {'the copy' if view.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
-    grids = [ribbon("storage", title, memory, COLUMNS), *slice_grids("view", "view", view.layouts[-1].shape, elements)]
-    looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(view.layouts[-1], chosen)}."
-    return Picture(sentence(view) + looked_at, (*original_grid(view, place), *grids), words=WORDS)
+    storage = replace(ribbon("storage", title, memory, min(COLUMNS, max(len(memory), 1))), gaps=(0, ROOM))
+    slices = slice_grids("view", view.short_name, layout.shape, elements)
+    originals = original_grid(view)
+    looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(layout, chosen)}."
+    order = list(places)
+    shown = (chosen or default_index(layout)) if order else ()
+    at = order.index(shown) if order else 0
+    start = at - at % MAX_WALK
+    return Picture(
+        sentence(view) + looked_at,
+        (*originals, storage, *slices),
+        tuple(walk_frame(view, order, k, slices) for k in range(start, min(start + MAX_WALK, len(order)))),
+        WORDS,
+        layout=(*[(grid.name,) for grid in originals], ("storage",), tuple(grid.name for grid in slices)),
+        numbers=((str(layout.shape), "shape"), (str(layout.strides), "strides"), (str(layout.offset), "offset")),
+        first=at - start,
+    )
 
 
-def original_grid(view: StridedView, place: int | None) -> list[Grid]:
+def default_index(layout: Layout) -> Position:
+    """Return the index that is looked at first: 1, 2, ..., where a step along each dim is left, so that all terms differ."""
+    return tuple(min(d + 1, max(n - 2, 0)) for d, n in enumerate(layout.shape))
+
+
+def walk_frame(view: StridedView, order: Sequence[Position], k: int, slices: Sequence[Grid]) -> Frame:
+    """Return the step that visits element k of the view: its formula, and the arrows along each dim."""
+    layout, index = view.layouts[-1], order[k]
+    p = layout.position(index)
+    here, there = view_place(index, layout, slices), storage_place(p)
+    edges = [
+        Edge(there, storage_place(p + stride), OTHER, f"{stride:+d}")
+        for i, n, stride in zip(index, layout.shape, layout.strides, strict=True)
+        if i + 1 < n and stride
+    ]
+    kinds = (element_link(index), CHOSEN), (storage_link(p), CHOSEN), (place_link(p), PATH)
+    return Frame(
+        f"{view.short_name}{format_index(index)} is at {formula(layout, index)}: offset + index * stride, for each dim.",
+        kinds,
+        (),
+        (Edge(here, there, CHOSEN, formula(layout, index)), *edges),
+        (),
+        (Edge(there, here, LOAD, str(view.storage[p])),),
+        source_lines(Layout.position)[-1].number,
+        ((str(layout.strides), "strides"), (str(layout.offset), "offset"), (f"{k + 1} of {len(order)}", "element")),
+    )
+
+
+def view_place(index: Position, layout: Layout, slices: Sequence[Grid]) -> Place:
+    """Return the cell of an element of the view."""
+    row, column = [0, 0, *index][-2:]
+    outer = row_major(layout.shape[:-2]).position(index[:-2]) if len(index) > 2 else 0
+    return slices[outer].name, row, column
+
+
+def storage_place(position: int) -> Place:
+    """Return the cell of a position in the storage."""
+    return "storage", *divmod(position, COLUMNS)
+
+
+def storage_link(position: int) -> str:
+    """Return the link of a cell of the storage alone."""
+    return f"s{position}"
+
+
+def original_grid(view: StridedView) -> list[Grid]:
     """Draw the storage of x if the view does not use it: each of its numbers, and where its copies are."""
     if not view.is_copy:
         return []
@@ -142,7 +218,7 @@ def original_grid(view: StridedView, place: int | None) -> list[Grid]:
             0,
             str(v),
             f"storage of x {v}, {'copied to ' + format_some(list(map(str, copied[v]))) if v in copied else 'not copied'}",
-            CHOSEN if place is not None and v == view.storage[place] else LOAD if v in copied else "",
+            LOAD if v in copied else "",
             (f"x{v}", *map(place_link, copied.get(v, ()))),
         )
         for v in range(size)
@@ -150,10 +226,8 @@ def original_grid(view: StridedView, place: int | None) -> list[Grid]:
     return [ribbon("original", f"storage of x: {format_count(size, 'number')} in a row", cells, COLUMNS)]
 
 
-def cell_kind(position: int, chosen: int | None, counts: Counter[int]) -> str:
-    """Return the kind of a position in the storage: chosen, used several times by the view, used once, or unused."""
-    if position == chosen:
-        return CHOSEN
+def cell_kind(position: int, counts: Counter[int]) -> str:
+    """Return the kind of a position in the storage: used several times by the view, used once, or unused."""
     return OTHER if counts[position] > 1 else LOAD if counts[position] else ""
 
 
@@ -172,7 +246,7 @@ def index_of(view: StridedView, chosen: str | None) -> Position | None:
     if not chosen:
         return None
     for index, p in positions(view.layouts[-1]).items():
-        if chosen in (element_link(index), place_link(p), f"x{view.storage[p]}"):
+        if chosen in (element_link(index), place_link(p), storage_link(p), f"x{view.storage[p]}"):
             return index
     return None
 

@@ -112,14 +112,60 @@ def test_a_result_highlights_its_two_operands_and_their_gradients(operation, sha
     cell = results[np.ravel_multi_index(index, found.shape) if index else 0]
     operands = [np.broadcast_to(a, found.shape)[index] for a in arrays(found)]
     together = highlighted_cells(shown, cell)
-    assert len(together) == 5
+    assert len(together) == 7
     by_name = {name.rstrip("0123456789"): float(c.text) for name, c in together}
     assert [by_name[name] for name in NAMES] == operands
     assert by_name["result"] == (operands[0] * operands[1] if operation == "*" else sum(operands))
     assert index_of(found, cell.links[0]) == index
     chosen = picture(found, index)
-    marked = [(g.name, c.row, c.column) for g in chosen.grids for c in g.cells if c.kind == CHOSEN]
-    assert sorted(marked) == sorted((name, c.row, c.column) for name, c in together)
+    frame = chosen.frames[chosen.first]
+    kinds = dict(frame.kinds)
+    marked = [(g.name, c.row, c.column) for g in chosen.grids for c in g.cells if CHOSEN in map(kinds.get, c.links)]
+    assert sorted(marked) == sorted((name, c.row, c.column) for name, c in together if not name.endswith("-grad0"))
+    number = {(g.name, c.row, c.column): c.text for g in chosen.grids for c in g.cells}
+    assert all(number[f.start] == number[f.end] == f.text for f in frame.flights)
+    for edge in frame.edges:
+        assert edge.end[0].startswith("result") or number[edge.start] == number[edge.end]
+    assert [float(number[e.start]) for e in frame.edges if e.end[0].startswith("result")] == operands
+
+
+@given(broadcastable_shapes())
+@examples_limited_to(60)
+def test_ghosts_are_the_copies_beyond_the_first(shapes):
+    found = compute_broadcast("+", *shapes)
+    shown = picture(found)
+    for k, (name, a) in enumerate(zip(NAMES, arrays(found), strict=True)):
+        cells = cells_of(shown, f"over-{name}")
+        over = np.broadcast_to(a, found.shape).ravel().tolist()
+        assert [float(c.text) for c in cells] == over
+        assert [c.kind == LOAD for c in cells] == [value not in over[:p] for p, value in enumerate(over)]
+        assert sum(c.kind == LOAD for c in cells) == (a.size if found.results else 0), k
+
+
+@given(st.sampled_from("+*"), broadcastable_shapes())
+@examples_limited_to(60)
+def test_backward_steps_sum_the_gradients_of_the_readers(operation, shapes):
+    found = compute_broadcast(operation, *shapes)
+    shown = picture(found)
+    number = {(g.name, c.row, c.column): c.text for g in shown.grids for c in g.cells}
+    lines = {line.number: line.text for line in broadcasting.source()}
+    forward = [frame for frame in shown.frames if not frame.sentence.startswith("Backward")]
+    assert len(forward) == min(len(found.results), broadcasting.MAX_STEPS)
+    assert all("op(a.data[" in lines[frame.line] for frame in forward)
+    backward = [frame for frame in shown.frames if frame.sentence.startswith("Backward")]
+    summed = [dims for dims in found.summed if dims]
+    expected = sum(
+        min(len(g), broadcasting.MAX_STEPS) for g, dims in zip(found.gradients, found.summed, strict=True) if dims
+    )
+    assert len(backward) == (expected if found.results else 0)
+    for frame in backward:
+        assert "function(total" in lines[frame.line]
+        assert frame.numbers[0][0] in map(str, summed)
+        ends = {edge.end for edge in frame.edges}
+        assert all(edge.start[0].startswith("over-") for edge in frame.edges)
+        if frame.numbers[1][0] == str(len(frame.edges)):
+            assert len(ends) == 1
+            assert sum(float(flight.text) for flight in frame.flights) == float(number[ends.pop()])
 
 
 @given(st.sampled_from("+*"), broadcastable_shapes(), st.data())

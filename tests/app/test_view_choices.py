@@ -179,12 +179,28 @@ def test_views_are_added_and_removed_with_buttons():
 
 
 def test_views_of_an_example_can_be_removed():
-    """The text of an example is only a placeholder. A removed view must not return."""
+    """A removed view must not return."""
     app = open_page(idiom="transposed")
     assert chips_of(app).options == ["x", "1 .T"]
     app.button(key="take_off").click().run()
     assert chips_of(without_error(app)).options == ["x"]
     assert app.text_input(key="shape").value == "3, 4"
+
+
+def test_idiom_is_the_one_of_the_texts():
+    app = open_page(idiom="transposed")
+    assert (app.text_input(key="shape").value, app.text_input(key="views").value) == ("3, 4", ".T")
+    app.text_input(key="shape").set_value("3, 5").run()
+    assert without_error(app).selectbox(key="idiom").value == "your own"
+    assert shape_of(app) == "(5, 3)"
+    app.selectbox(key="idiom").select("every second column").run()
+    assert without_error(app).text_input(key="views").value == "[:, ::2]"
+    assert shape_of(app) == "(3, 4)"
+    app.text_input(key="shape").set_value("2, 6")
+    app.text_input(key="views").set_value(".flip(1)").run()
+    assert without_error(app).selectbox(key="idiom").value == "backwards"
+    linked = open_page(idiom="transposed", shape="2, 6")
+    assert shape_of(without_error(linked)) == "(2, 6)"
 
 
 @pytest.mark.parametrize("text", ["()", "0", "1", "1, 1", "1, 1, 1, 1, 1, 1, 1, 1", "512", "2, 0, 3"])

@@ -18,7 +18,7 @@ from minifuse.cli.commands import app as command_line
 from minifuse.core.errors import MinifuseError
 from project.views import folds
 from project.views.cited_facts import TRACED
-from project.views.picture import LOAD
+from project.views.picture import CHOSEN, LOAD, SHARED, STORE
 
 ROWS, COLUMNS, ALL, LARGEST, _, MAP, ZIP = folds.SUBJECTS
 bounded = settings(derandomize=True, max_examples=30, deadline=None)
@@ -62,8 +62,8 @@ def test_exactly_the_cells_behind_one_are_read_and_make_what_numpy_says(subject,
     assert len(seen.reads) == len(wanted)
     assert seen.result == seen.stored == seen.expected
     columns = {g.name: g.columns for g in picture.grids}
-    shown = {(g.name, c.row * columns[g.name] + c.column) for g in picture.grids for c in g.cells if c.kind == LOAD}
-    assert shown == wanted
+    inputs = [(g.name, c) for g in picture.grids if g.name != "tree" for c in g.cells]
+    assert {(name, c.row * columns[name] + c.column) for name, c in inputs if c.kind == LOAD} == wanted
     assert values_of(seen)["reads"] == len(wanted)
     assert sum(dict(line.counts).get("reads", 0) for line in folds.source(seen)) in (len(wanted), 0)
 
@@ -90,12 +90,13 @@ def test_reduction_tree_ends_in_the_stored_value(subject, shape, cell):
 
 def test_wide_reductions_use_shuffles_and_shared_memory():
     seen = folds.folded(ALL, (16, 32), "cuda", 0)
-    grids = {grid.name: grid for grid in folds.picture(seen).grids}
-    assert [grids[f"stage{k}"].title[-2:].strip() for k in range(1, 6)] == ["16", "8", "4", "2", "1"]
-    assert "shared memory" in grids["stage6"].title
+    tree = folds.picture(seen).grids[-1]
+    assert tree.row_names[:4] == ("+ lane ^ 8", "+ lane ^ 4", "+ lane ^ 2", "+ lane ^ 1")
+    assert tree.row_names[4:] == ("shared: each warp", "+ lane ^ 1", "out")
+    assert "too wide" in tree.title
     trace = seen.origin.launches[0].trace
     shared = next(k for k, info in enumerate(trace.arrays) if info.space == "shared")
-    assert len(grids["stage6"].cells) == sum((trace.events.array == shared) & (trace.events.kind == 1))
+    assert sum(cell.kind == SHARED for cell in tree.cells) == sum((trace.events.array == shared) & (trace.events.kind == 1))
     assert values_of(seen)["barriers"] == len(trace.barriers) == 1
     assert values_of(seen)["shuffles"] == 2 * 5 + 2
 
@@ -108,9 +109,11 @@ def test_gpu_threads_read_neighbors_at_once():
 def test_long_reductions_show_several_reads_per_frame():
     for backend in ("python", "parallel"):
         seen = folds.folded(ALL, (16, 32), backend, 0)
-        _, *frames = folds.picture(seen).frames
+        _, *frames, result = folds.picture(seen).frames
         assert len(frames) <= folds.MAX_FRAMES
-        assert sum(kind == LOAD for frame in frames for _, kind in frame.kinds) == 512
+        lit = [link for frame in frames for link, kind in frame.kinds if kind == CHOSEN and link.startswith("in0")]
+        assert sorted(lit) == sorted(f"in0.{k}" for k in range(512))
+        assert [edge.text for edge in result.edges][-1] == "and 497 more"  # 15 elements and the start are drawn
 
 
 @pytest.mark.sampled(3, each="subject")
@@ -127,8 +130,8 @@ def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces,
     assert seen.values[-1] == seen.expected
     picture = folds.picture(seen)
     assert f"for piece {pieces - 1} of {pieces}" in picture.grids[0].title
-    second = next(grid for grid in picture.grids if "results of earlier launches" in grid.title)
-    assert len(second.cells) == pieces
+    tree = picture.grids[-1]
+    assert sum(cell.row == tree.row_names.index("pieces") for cell in tree.cells) == pieces
     assert max(len(grid.cells) for grid in picture.grids) <= folds.MAX_DRAWN_READS
 
 
@@ -175,6 +178,84 @@ def test_command_agrees_with_the_page(subject, backend, shape):
     assert [stage["title"] for stage in told["stages"]] == [stage.title for stage in seen.stages]
 
 
+def combine(subject, numbers):
+    return max(numbers) if folds.SUBJECTS[subject].name == "max" else -sum(numbers) if subject == MAP else sum(numbers)
+
+
+@bounded
+@given(some.sampled_from(list(folds.SUBJECTS)), some.sampled_from(folds.BACKENDS), shapes, some.integers(0, 600))
+def test_edges_of_the_tree_lead_from_numbers_to_their_result(subject, backend, shape, cell):
+    if 0 in shape:
+        return
+    seen = folds.folded(subject, shape, backend, cell)
+    picture = folds.picture(seen)
+    tree, last = picture.grids[-1], picture.frames[-1]
+    number, above = {("tree", c.row, c.column): float(c.text) for c in tree.cells}, {}
+    for edge in last.edges:
+        assert edge.start[1] <= edge.end[1]
+        above.setdefault(edge.end, []).append(edge)
+    for end, edges in above.items():
+        if not any(edge.text for edge in edges):  # some operands are not drawn
+            parts = [number[edge.start] for edge in edges]
+            is_moved = len(parts) == 1 and subject == MAP and end[1] == 2
+            assert number[end] == (parts[0] if is_moved else combine(subject, parts))
+    out = ("tree", tree.rows - 1, 0)
+    assert number[out] == seen.stored
+    assert next(c.kind for c in tree.cells if c.row == tree.rows - 1) == STORE
+    assert picture.first == len(picture.frames) - 1
+    places = dict(zip([("tree", c.row, c.column) for c in tree.cells], tree.offsets, strict=True))
+    for end, edges in above.items():
+        parts = [places[edge.start] for edge in edges if edge.start[1] < end[1]]
+        assert not parts or places[end] == sum(parts) / len(parts)  # a node stands in the middle of its parts
+    for row in range(tree.rows):
+        offsets = [offset for place, offset in places.items() if place[1] == row]
+        assert len(set(offsets)) == len(offsets)
+
+
+@bounded
+@given(some.sampled_from(list(folds.SUBJECTS)), some.sampled_from(folds.BACKENDS), shapes, some.integers(0, 600))
+def test_hovering_the_result_lights_all_that_is_read(subject, backend, shape, cell):
+    if 0 in shape:
+        return
+    seen = folds.folded(subject, shape, backend, cell)
+    picture = folds.picture(seen)
+    tree = picture.grids[-1]
+    (out,) = [c for c in tree.cells if c.row == tree.rows - 1]
+    lit = {c.links[0] for g in picture.grids[:-1] for c in g.cells if set(c.links) & set(out.links)}
+    read = {f"{name}.{k}" for name, k in expected_reads(subject, shape, seen.cell)}
+    assert lit <= read
+    if "the first" not in tree.title:  # a chain that is not drawn to its end
+        assert lit == read
+
+
+@pytest.mark.parametrize("backend", folds.BACKENDS)
+@pytest.mark.parametrize(("subject", "shape"), [(ROWS, (4, 12)), (ALL, (16, 32)), (COLUMNS, TALL), (ZIP, (3, 5))])
+def test_each_turn_lights_the_line_that_reads(subject, shape, backend):
+    seen = folds.folded(subject, shape, backend, 1)
+    lines = folds.source(seen)
+    numbers = [line.number for line in lines]
+    assert len(set(numbers)) == len(numbers)
+    counted = {line.number for line in lines if line.counts}
+    picture = folds.picture(seen)
+    turns = picture.frames[1 : 1 + len(seen.turns)]
+    assert turns
+    assert {frame.line for frame in turns} <= counted
+    assert {frame.line for frame in picture.frames[1:-1]} <= set(numbers)
+    if backend == "cuda":
+        text = {line.number: line.text for line in lines}
+        assert "out0[" in text[picture.frames[-1].line]
+        assert all("fold_along" in text[frame.line] for frame in picture.frames if "huffle" in frame.sentence)
+
+
+def test_values_fly_from_the_input_to_the_thread_that_reads_them():
+    seen = folds.folded(ROWS, (4, 12), "cuda", 1)
+    picture = folds.picture(seen)
+    number = {(g.name, c.row, c.column): c.text for g in picture.grids for c in g.cells}
+    flights = picture.frames[1].flights
+    assert len(flights) == 12
+    assert all(number[f.start] == number[f.end] == f.text and f.start[:2] == ("in0", 1) for f in flights)
+
+
 @pytest.mark.parametrize(("subject", "shape"), [(ROWS, (16, 33)), (ALL, LONG), (MAP, TALL)])
 def test_too_large_shapes_are_errors(subject, shape):
     with pytest.raises(MinifuseError, match="elements"):
@@ -185,6 +266,15 @@ def app():
     from project.screens.folds import page
 
     page()
+
+
+def test_operations_without_large_sizes_do_not_offer_them():
+    at = AppTest.from_function(app, default_timeout=60).run()
+    at.selectbox(key="folds_size").select(list(folds.SIZES)[2]).run()
+    at.selectbox(key="folds_operation").select(ALL).run()
+    assert not at.error
+    assert at.selectbox(key="folds_size").options == [folds.CUSTOM_SIZE, "a single number"]
+    assert at.selectbox(key="folds_size").value == folds.CUSTOM_SIZE
 
 
 def test_page_draws_for_each_control_value():

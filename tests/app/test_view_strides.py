@@ -11,7 +11,8 @@ from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import Layout
 from project.views import strides
 from project.views.expressions import Call, Index, parse_chain, parse_shape
-from project.views.picture import CHOSEN, LOAD, OTHER
+from project.views.picture import CHOSEN, LOAD, OTHER, PATH
+from project.views.sources import source_lines
 from project.views.strides import apply_views, facts, index_of, picture, positions
 
 SHAPES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4, 5]), max_size=4).filter(lambda s: prod(s) <= 200)
@@ -123,8 +124,19 @@ def test_cell_highlights_its_storage_element_and_all_aliases(drawn, data):
     assert highlighted_cells(shown, cell) == expected
     assert index_of(found, cell.links[0]) == index
     chosen = picture(found, index)
-    marked = {(grid.name, c.row, c.column) for grid in chosen.grids for c in grid.cells if c.kind == CHOSEN}
+    frame = chosen.frames[chosen.first]
+    kinds = dict(frame.kinds)
+    marked = {
+        (grid.name, c.row, c.column)
+        for grid in chosen.grids
+        for c in grid.cells
+        if any(kinds.get(link) in (CHOSEN, PATH) for link in c.links)
+    }
     assert marked == expected
+    assert (frame.edges[0].start, frame.edges[0].end) == (
+        (views[k][0].name, cell.row, cell.column),
+        ("storage", *divmod(place, strides.COLUMNS)),
+    )
 
 
 @given(chains(), st.data())
@@ -142,6 +154,48 @@ def test_address_formula_of_a_chosen_element_is_correct(drawn, data):
     assert sum(prod(map(int, term.split(" * "))) for term in terms.split(" + ")) == int(total)
     assert picture(found, index).sentence.endswith(f" {name} lies at {terms} = {total}.")
     assert found.storage[int(total)] == values[f"{name} holds"] == a[index]
+
+
+@given(chains())
+@examples_limited_to(100)
+def test_walk_visits_the_elements_in_row_major_order(drawn):
+    sizes, steps, _, a = drawn
+    found = apply_views(sizes, steps)
+    shown, layout = picture(found), found.layouts[-1]
+    number = {(grid.name, c.row, c.column): c.text for grid in shown.grids for c in grid.cells}
+    names = {grid.name: grid for grid in shown.grids if grid.name.startswith("view")}
+    expected = [np.unravel_index(k, a.shape) if a.shape else () for k in range(a.size)]
+    first = np.ravel_multi_index(strides.default_index(layout), a.shape) if a.size and a.shape else 0
+    start = first - first % strides.MAX_WALK
+    expected = [tuple(map(int, index)) for index in expected][start : start + strides.MAX_WALK]
+    assert len(shown.frames) == len(expected)
+    lines = {line.number: line.text for line in source_lines(Layout.position)}
+    for frame, index in zip(shown.frames, expected, strict=True):
+        to_storage, *along = frame.edges
+        assert number[to_storage.start] == number[to_storage.end] == frame.flights[0].text == str(a[index])
+        assert to_storage.start[0] in names
+        assert to_storage.end == ("storage", *divmod(layout.position(index), strides.COLUMNS))
+        assert to_storage.text == strides.formula(layout, index)
+        assert "self.offset + sum(" in lines[frame.line]
+        for edge in along:
+            assert edge.start == to_storage.end
+        steps = [d for d, (i, n) in enumerate(zip(index, a.shape, strict=True)) if i + 1 < n and layout.strides[d]]
+        assert [int(edge.text) for edge in along] == [layout.strides[d] for d in steps]
+        after = [tuple(i + (k == d) for k, i in enumerate(index)) for d in steps]
+        assert [number[edge.end] for edge in along] == [str(a[one]) for one in after]
+        assert frame.numbers[-1][0] == f"{np.ravel_multi_index(index, a.shape) + 1 if a.shape else 1} of {a.size}"
+
+
+def test_storage_is_above_the_view():
+    assert picture(view_of("3, 4", ".T")).layout == (("storage",), ("view0",))
+    assert picture(view_of("2, 3", ".T.contiguous()")).layout == (("original",), ("storage",), ("view0",))
+    assert picture(view_of("2, 2, 3", "")).layout == (("storage",), ("view0", "view1"))
+
+
+def test_texts_of_an_idiom_have_its_name():
+    assert {strides.idiom_of(*texts) for texts in strides.EXAMPLES.values()} == set(strides.EXAMPLES)
+    assert strides.idiom_of("3, 4", ".T") == "transposed"
+    assert strides.idiom_of("3, 5", ".T") == strides.OWN
 
 
 def view_of(text, views):

@@ -132,7 +132,8 @@ def test_deep_link_shows_the_results_of_the_library(app, visit):
     seen = visit(f"{app}/strides?shape=4%2C6&views=%5B1%3A%2C%20%3A%3A2%5D.T")
     found = strides.apply_views(expressions.parse_shape("4,6"), expressions.parse_chain("[1:, ::2].T"))
     contents = seen.contents()
-    assert contents["pictures"][0][0] == strides.sentence(found)
+    shown = strides.picture(found)
+    assert contents["pictures"][0][0] == shown.frames[shown.first].sentence
     assert [row[:2] for row in contents["facts"]][1:4] == [[fact.name, str(fact.value)] for fact in strides.facts(found)][:3]
 
 

@@ -10,12 +10,14 @@ The visualizer and the command line use this package; tensors and backends do no
 """
 
 from .cell import BACKENDS, CellProvenance, CellRead, compute_cell, trace_cell
+from .recorded_launches import LaunchTrace
 from .traced_values import ProvenanceNode, ProvenanceStage, ProvenanceTree, all_stages
 
 __all__ = [
     "BACKENDS",
     "CellProvenance",
     "CellRead",
+    "LaunchTrace",
     "ProvenanceNode",
     "ProvenanceStage",
     "ProvenanceTree",

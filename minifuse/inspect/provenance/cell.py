@@ -46,6 +46,8 @@ class CellRead(NamedTuple):
     launch: int
     thread: ThreadId
     read_index: int
+    line: int = 0
+    """The line of the kernel's text that reads; 0 without a text."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class CellProvenance:
     """The launches in order, each with the elements that it computed."""
     reads: tuple[CellRead, ...]
     """The reads in order; threads of a GPU read at the same time."""
+    launch_numbers: tuple[int, ...] = ()
+    """The number of each launch in the tree and in the reads; launches that the cell does not need are omitted."""
 
 
 def trace_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend: str, cell: int) -> CellProvenance:
@@ -192,6 +196,7 @@ def trace_back(
                     launch=k,
                     thread=op.thread,
                     exchange=op.exchange,
+                    line=op.line,
                 )
             node_of_id[value_id] = len(nodes)
             nodes.append(node)
@@ -199,8 +204,9 @@ def trace_back(
         for read in ran[k].reads:
             array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:
-                reads.append(CellRead(array, index_in_array, k, read.thread, read.read_index))
+                reads.append(CellRead(array, index_in_array, k, read.thread, read.read_index, read.line))
     root = node_of_value[writer_of_cell, cell_address] if writer_of_cell is not None else element(cell_address, 0)
     if root != len(nodes) - 1:
         nodes.append(nodes[root])
-    return CellProvenance(backend, cell, ProvenanceTree(tuple(nodes)), tuple(ran[k] for k in sorted(ran)), tuple(reads))
+    tree, numbers = ProvenanceTree(tuple(nodes)), tuple(sorted(ran))
+    return CellProvenance(backend, cell, tree, tuple(ran[k] for k in numbers), tuple(reads), numbers)

@@ -47,6 +47,8 @@ class OpRecord(NamedTuple):
     thread: ThreadId
     exchange: str
     """How operands of other threads arrived: "shuffle 16", "shared", or "" if the thread used only its own."""
+    line: int = 0
+    """The line that ran it: of the kernel that called, if a function of the library exchanged the operands."""
 
 
 class ProvenanceLog:
@@ -74,7 +76,9 @@ class ProvenanceLog:
     def record_op(self, operator: str, *operands: SupportsFloat) -> np.float32:
         """Return an ID for the result of an operator."""
         frame = sys._getframe(2)
-        return self.append(OpRecord(operator, tuple(map(decode_id, operands)), self.current_thread(), exchange_of(frame)))
+        exchange = exchange_of(frame)
+        line = calling_line(frame) if exchange else frame.f_lineno
+        return self.append(OpRecord(operator, tuple(map(decode_id, operands)), self.current_thread(), exchange, line))
 
     def append(self, record: OpRecord | LoadRecord) -> np.float32:
         """Append a record to the log, and return its ID."""
@@ -143,6 +147,14 @@ def exchange_of(frame: FrameType) -> str:
     return f"shuffle {frame.f_locals['step']}" if caller == "fold_lanes" else "shared" * is_shared
 
 
+def calling_line(frame: FrameType) -> int:
+    """Return the line that called into the file of a frame."""
+    caller: FrameType | None = frame
+    while caller is not None and caller.f_code.co_filename == frame.f_code.co_filename:
+        caller = caller.f_back
+    return caller.f_lineno if caller is not None else 0
+
+
 def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
     """Return the float type of the IDs of a log; arithmetic on it is logged."""
 
@@ -186,6 +198,8 @@ class ProvenanceNode(NamedTuple):
     launch: int = 0
     thread: ThreadId = (0, 0)
     exchange: str = ""
+    line: int = 0
+    """The line of the kernel's text that ran the operator; the text may lack it."""
 
     @property
     def is_element(self) -> bool:

@@ -1,14 +1,13 @@
 """The page Matmul."""
 
 from functools import lru_cache
-from typing import Any
 
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..views import hardware_counters, matmul, matmul_picture, matmul_steps
+from ..views import hardware_counters, matmul, matmul_ladder, matmul_picture, matmul_steps
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
 SIDES = tuple(map(str, TILES))
@@ -41,10 +40,9 @@ def page() -> None:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
     shown = page_content(name, rows, across, depth, tile, min(block, count - 1), output)
     show_page(shown)
-    st.markdown("**The ladder**: loads of each kernel for one output")
-    for column, row in zip(st.columns(len(LADDER)), compare_ladder(rows, across, depth, tile), strict=True):
-        column.metric(f"{row['kernel']}", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)")
-        column.caption(f"TRACED, from global memory; {row['shared']:.4g} from shared memory")
+    st.markdown("**The ladder**: each kernel loads less than the one before, or waits less")
+    st.html(draw_ladder(rows, across, depth, tile))
+    st.caption(matmul_ladder.caption(matmul_ladder.load_shares()))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -60,6 +58,6 @@ def page_content(name: str, rows: int, across: int, depth: int, tile: int, block
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def compare_ladder(rows: int, across: int, depth: int, tile: int) -> list[dict[str, Any]]:
-    """Return the cached loads per output of each rung."""
-    return matmul.compare_ladder(rows, across, depth, tile)
+def draw_ladder(rows: int, across: int, depth: int, tile: int) -> str:
+    """Return the cached figures of the kernels."""
+    return matmul_ladder.draw_ladder(matmul_ladder.rungs(rows, across, depth, tile, matmul_ladder.load_shares()))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minifuse import simt
 from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.core.errors import MinifuseError
-from project.views import matmul
+from project.views import matmul, matmul_ladder
 from project.views.matmul_picture import output_of_link, picture
 from project.views.matmul_steps import MULTIPLY, block_area, block_of, block_steps, outputs_of
 from project.views.picture import CHOSEN, LOAD, MAX_CELLS, MAX_NBYTES, PATH, RACE, STORE, WRONG
@@ -222,6 +222,32 @@ def test_loads_per_output_match_the_tile_formula(rows, columns, depth):
     assert (strips["global"], strips["shared"]) == (2 * depth / 4, depth * 3 / 2)
 
 
+def test_ladder_shows_traced_loads_and_recorded_shares():
+    known = matmul_ladder.load_shares()
+    rungs = matmul_ladder.rungs(8, 8, 8, 4, known)
+    assert [rung.name for rung in rungs] == [name for name in LADDER if name in known.share]
+    assert {rung.name: rung.loads for rung in rungs if rung.loads} == {
+        row["kernel"]: (row["global"], row["shared"]) for row in matmul.compare_ladder(8, 8, 8, 4)
+    }
+    shares = [rung.share for rung in rungs]
+    assert shares == sorted(shares)
+    drawn = matmul_ladder.draw_ladder(rungs)
+    for rung in rungs:
+        assert f"{rung.share:.0%} of cuBLAS" in drawn
+        assert not rung.loads or f"{rung.loads[0]:.3g} global loads" in drawn
+    recorded = json.loads(matmul_ladder.RESULTS.read_text(encoding="utf-8"))["rows"]
+    times = {row["name"]: row["times"] for row in recorded if row["group"] == "gpu-ladder"}
+    slow = times[f"naive, {known.size}"]
+    assert known.share["naive"] == pytest.approx(slow["torch"]["median"] / slow["minifuse"]["median"], rel=0.05)
+
+
+def test_ladder_without_a_recording_shows_the_traced_kernels(tmp_path):
+    assert matmul_ladder.load_shares(tmp_path / "none.json") is None
+    rungs = matmul_ladder.rungs(4, 4, 4, 4, None)
+    assert [rung.name for rung in rungs] == list(matmul.LADDER)
+    assert "cuBLAS" not in matmul_ladder.draw_ladder(rungs) + matmul_ladder.caption(None)
+
+
 @pytest.mark.parametrize("name", matmul.LADDER)
 def test_small_tiles_run_the_code_of_the_library(name):
     found = matmul.trace_matmul(name, 4, 4, 4)
@@ -318,7 +344,8 @@ def test_page_draws_each_kernel():
 
     at = testing.AppTest.from_function(app, default_timeout=20).run()
     assert not at.exception
-    assert [metric.value for metric in at.metric] == ["16", "4.4", "4.4"]
+    [ladder] = [found.proto.body for found in at.get("html")]
+    assert [words in ladder for words in ("16 global loads", "4.4 global loads", "1% of cuBLAS")] == [True] * 3
     for name in matmul.KERNELS:
         at.selectbox(key="matmul_kernel").set_value(name).run()
         assert not at.exception

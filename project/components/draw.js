@@ -50,7 +50,7 @@ function setCell(cell, kind, text) {
 
 function drawCell(row, place, [r, c, text, label, kind, links, offset]) {
   const { width, height } = place.cell;
-  const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], width, height };
+  const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], width, height, grid: place };
   const cell = draw(row, "g", { role: "gridcell", "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, tabindex: -1, transform: `translate(${box.x} ${box.y})` });
   draw(cell, "rect", { x: 1, y: 1, width: width - 2, height: height - 2, rx: 3 }).append(draw(null, "title", {}, label));
   draw(cell, "path", { class: "mark" });
@@ -81,11 +81,19 @@ function drawGrid(svg, place) {
   return table;
 }
 
-// Return the path from one box to another, and its middle: it leaves and arrives at the sides that face each other.
+// Return whether two boxes are apart along an axis.
+function areApart(from, to, start, size) {
+  return from[start] + from[size] <= to[start] || to[start] + to[size] <= from[start];
+}
+
+// Return the path from one cell to another, and its middle: it leaves and arrives at the sides that face each other. Cells of
+// grids of which one is above the other, and not beside it, are joined downwards.
 function pathBetween(from, to) {
   const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
   const [[x, y], [u, v]] = [middle(from), middle(to)];
-  const isDown = Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
+  const [isBeside, isAbove] = [areApart(from.grid, to.grid, "x", "width"), areApart(from.grid, to.grid, "y", "height")];
+  const isNear = Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
+  const isDown = isAbove === isBeside ? isNear : isAbove;
   const side = (p, q, size) => p + (Math.sign(q - p) * size) / 2;
   if (isDown) {
     const [a, b] = [side(y, v, from.height), side(v, y, to.height)];

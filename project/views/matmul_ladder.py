@@ -18,7 +18,8 @@ from . import matmul
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "gpu-h200.json"
 GROUP, PEER = "gpu-ladder", "torch"  # torch calls cuBLAS
 GLOBAL_COLOR, SHARED_COLOR = "#0072b2", "#009e73"
-WIDTH, BAR = 132, 9  # pixels of a figure and of a bar
+FRAME_COLOR = "color-mix(in srgb, currentColor 35%, transparent)"
+WIDTH = 132  # pixels of a figure
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,8 @@ def draw_rung(rung: Rung, most: float) -> str:
     if rung.share is not None:
         bars.append((f"{rung.share:.0%} of cuBLAS", min(rung.share, 1), "currentColor"))
     parts = "".join(
-        f'<div style="font-size:.75rem">{words}</div><svg width="{WIDTH}" height="{BAR}" aria-hidden="true">'
-        f'<rect x=".5" y=".5" width="{WIDTH - 1}" height="{BAR - 1}" fill="none" stroke="currentColor" opacity=".35"/>'
-        f'<rect width="{share * WIDTH:.1f}" height="{BAR}" fill="{color}"/></svg>'
+        f'<div style="font-size:.75rem">{words}</div><div style="height:9px;border:1px solid {FRAME_COLOR}">'
+        f'<div style="height:100%;width:{share:.1%};background:{color}"></div></div>'
         for words, share, color in bars
     )
     return (

@@ -31,7 +31,7 @@ def page() -> None:
     """Draw the request of a warp, and its cost in memory."""
     known = hardware_counters.load_recording()
     left, middle, right, *others = show_head(
-        "Memory", "The 32 lanes of a warp ask together: how much does memory fetch?", 0.7, 0.7, 0.9, 0.9, 0.9, 0.9
+        "Memory", "What does memory fetch for the 32 lanes of a warp?", 0.7, 0.7, 0.9, 0.9, 0.9, 0.9
     )
     space = left.selectbox("memory", SPACES, key="memory_space", bind="query-params")
     dtype = middle.selectbox("element type", DTYPES, key="memory_dtype", bind="query-params")

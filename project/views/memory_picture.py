@@ -53,7 +53,7 @@ def lane_grid(request: Request) -> Grid:
         else Cell(0, t, str(t), f"lane {t}, does nothing", IDLE, (f"t{t}",))
         for t in range(WARP)
     )
-    return Grid("lanes", "the 32 lanes of a warp", 1, WARP, cells)
+    return Grid("lanes", "the 32 lanes of a warp", 1, WARP, cells, ("lane",))
 
 
 def drawn_sectors(request: Request) -> list[int]:
@@ -79,7 +79,7 @@ def element_place(request: Request, element: int) -> Place:
 
 
 def sector_grid(request: Request) -> Grid:
-    """Draw sectors of global memory, with a gap between them."""
+    """Draw sectors of global memory, with a gap between them. The title is short, as edges pass above the cells."""
     columns, places = SECTOR_BYTES // request.info.itemsize, sector_places(request)
     readers = dict[int, list[int]]()
     for lane in request.lanes:
@@ -92,11 +92,8 @@ def sector_grid(request: Request) -> Grid:
     )
     rows = [list(part) for _, part in groupby(places, key=lambda sector: places[sector][0])]
     names = tuple(f"byte {part[0] * SECTOR_BYTES}" for part in rows)
-    lines = len({sector * SECTOR_BYTES // CACHE_LINE_BYTES for sector in fetched})
-    what = "the sectors of " if lines > MAX_WHOLE_LINES else ""
-    title = f"global memory: {what}{lines} cache {'line' if lines == 1 else 'lines'}"
     offsets = tuple(cell.column + GAP * (cell.column // columns) for cell in cells)
-    return Grid("lines", title, len(rows), ROW, cells, names, offsets=offsets, gaps=(0, 8))
+    return Grid("lines", "memory", len(rows), ROW, cells, names, offsets=offsets, gaps=(0, 8))
 
 
 def element_cell(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
@@ -211,20 +208,10 @@ def moved_bytes(request: Request) -> list[tuple[str, str, int]]:
     return moves
 
 
-def flow_places(request: Request) -> dict[str, list[int]]:
-    """Return the columns of each memory, in the order in which bytes pass through them."""
-    order = ["DRAM", *(end for _, end, _ in moved_bytes(request))]
-    places = dict[str, list[int]]()
-    for column, name in enumerate(order):
-        places.setdefault(name, []).append(column)
-    return places
-
-
 def flow_grid(request: Request) -> Grid:
     """Draw the memories that bytes pass through."""
     names = ["DRAM", *(end for _, end, _ in moved_bytes(request))]
-    kinds = {"shared": SHARED, "registers": LOAD}
-    cells = tuple(Cell(0, k, name, name, kinds.get(name, ""), (f"m{k}",)) for k, name in enumerate(names))
+    cells = tuple(Cell(0, k, name, name, "", (f"m{k}",)) for k, name in enumerate(names))
     return Grid("flow", "the bytes of this launch, nothing cached before", 1, len(names), cells, gaps=(90, 0))
 
 
@@ -242,7 +229,7 @@ def bank_picture(request: Request, counters: Numbers) -> Picture:
         Cell(0, bank, str(bank), bank_label(bank, queue), SHARED if queue else IDLE, (f"b{bank}",))
         for bank, queue in queues.items()
     )
-    banks = Grid("banks", f"the {BANK_COUNT} banks of shared memory", 1, BANK_COUNT, cells)
+    banks = Grid("banks", "banks", 1, BANK_COUNT, cells, ("bank",))  # short, as edges pass above the cells
     line = request.trace.instructions[int(request.trace.requests().instruction[request.row])].line
     edges = tuple(edge for lane in request.lanes for edge in bank_edges(request, lane, ""))
     first, *others = wavefront_numbers(request, len(passes))

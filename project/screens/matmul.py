@@ -40,7 +40,7 @@ def page() -> None:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
     shown = page_content(name, rows, across, depth, tile, min(block, count - 1), output)
     show_page(shown)
-    st.markdown("**The ladder**: each kernel loads less than the one before, or waits less")
+    st.markdown("**The ladder**: from the first idea to the kernel in use")
     st.html(draw_ladder(rows, across, depth, tile))
     st.caption(matmul_ladder.caption(matmul_ladder.load_shares()))
 

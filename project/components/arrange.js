@@ -5,6 +5,7 @@ const NAMES = 18; // height of the names of columns
 const GUTTER = 30; // between two grids
 const MARGIN = 8; // around the picture
 const DENSE = 24; // grids with more columns have small cells
+const TALL = 12; // grids with more rows have low cells
 const CHAR = 7.6; // width of a character in a cell
 const LARGEST = 1.6; // pixels of a unit, at most
 const SMALLEST = 0.62; // and at least: smaller texts cannot be read, so the picture scrolls
@@ -32,7 +33,7 @@ function wrapWords(text, width) {
 function measureGrid(grid, frames) {
   const chars = longestText(grid, frames);
   const isDense = grid.columns > DENSE;
-  const cell = { width: isDense ? Math.max(20, 7 + chars * 6.5) : Math.max(36, 12 + chars * CHAR), height: isDense ? 24 : 34 };
+  const cell = { width: isDense ? Math.max(20, 7 + chars * 6.5) : Math.max(36, 12 + chars * CHAR), height: isDense || grid.rows > TALL ? 24 : 34 };
   const [gapX, gapY] = grid.gaps ?? [0, 0];
   const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
   const height = (grid.rows - 1) * (cell.height + gapY) + cell.height;
@@ -89,7 +90,9 @@ function arrange(data, width, height) {
     wraps.push(placeRows(wrapGrids(boxes, sum), false));
   }
   if (data.layout) wraps.push(placeRows(data.layout.map((row) => row.map((name) => byName.get(name))), true));
-  const best = wraps.reduce((a, b) => (scaleOf(b) > scaleOf(a) + 0.02 ? b : a), wraps.at(-1) ?? placeRows([[]], false));
+  const narrow = wraps.filter((found) => width / found.width >= SMALLEST); // scrolling down is easier than sideways
+  const choice = narrow.length ? narrow : wraps;
+  const best = choice.reduce((a, b) => (scaleOf(b) > scaleOf(a) + 0.02 ? b : a), choice.at(-1) ?? placeRows([[]], false));
   const table = data.layout && wraps.at(-1);
   const found = table && scaleOf(table) > SMALLEST ? table : best;
   const scale = Math.max(scaleOf(found), Math.min(SMALLEST, LARGEST));

@@ -8,7 +8,7 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..views import hardware_counters, memory
+from ..views import hardware_counters, memory, memory_picture
 from ..views.memory_kernels import (
     DTYPES,
     MAX_OFFSET,
@@ -31,7 +31,7 @@ def page() -> None:
     """Draw the request of a warp, and its cost in memory."""
     known = hardware_counters.load_recording()
     left, middle, right, *others = show_head(
-        "Memory", "The 32 lanes of a warp ask together: how much does memory fetch?", 0.7, 0.7, 0.9, 0.9, 0.9, 0.9
+        "Memory", "What does memory fetch for the 32 lanes of a warp?", 0.7, 0.7, 0.9, 0.9, 0.9, 0.9
     )
     space = left.selectbox("memory", SPACES, key="memory_space", bind="query-params")
     dtype = middle.selectbox("element type", DTYPES, key="memory_dtype", bind="query-params")
@@ -43,12 +43,14 @@ def page() -> None:
     except MinifuseError as error:
         show_error(error)
         return
+    strides = trace_strides(dtype, count) if space == "global" and count else ()
+    measured = hardware_counters.facts(kernel, known)
     chosen = st.session_state.get("board-memory", {}).get("chosen")
     show_page(
         PageContent(
             "memory",
-            memory.picture(found),
-            hardware_counters.merge_facts(memory.facts(found, chosen), hardware_counters.facts(kernel, known)),
+            memory_picture.picture(found, strides, measured),
+            hardware_counters.merge_facts(memory.facts(found, chosen), measured),
             memory.lines(found.trace, found.kernel, ["wavefronts" if space == "shared" else "sectors"]),
             "The kernel, and what each line takes",
             command,
@@ -56,6 +58,12 @@ def page() -> None:
     )
     if known:
         show_presets(known)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def trace_strides(dtype: str, count: int) -> tuple[memory.Request, ...]:
+    """Return cached requests of the same lanes with some strides."""
+    return tuple(memory.trace_global_load(dtype, stride, 0, count) for stride in memory_picture.STRIDES)
 
 
 def show_presets(known: hardware_counters.Recording) -> None:
@@ -84,7 +92,7 @@ def choose_global_load(
 ) -> tuple[memory.Request, str, str | None]:
     """Draw the controls of a global load, and return request, command, and the recorded kernel that makes it."""
     left, right, _ = columns
-    stride = left.slider("stride", 0, MAX_STRIDE, 1, key="memory_stride", bind="query-params")
+    stride = left.slider("stride", 0, MAX_STRIDE, 2, key="memory_stride", bind="query-params")
     offset = right.slider("offset", 0, MAX_OFFSET, 0, key="memory_offset", bind="query-params")
     of = dtype, stride, offset, count
     return memory.trace_global_load(*of), strided_command(*of), hardware_counters.kernel_of_global(*of)

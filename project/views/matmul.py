@@ -1,4 +1,4 @@
-"""Matrix products: the tiles that a block loads, step by step; the loads of each kernel of the ladder; broken kernels.
+"""Matrix products: launches of the ladder's kernels and of broken ones, their loads and their hazards.
 
 The kernels are the library's own. They run lane by lane, with smaller tiles than on a GPU, so that a picture shows several.
 """
@@ -17,7 +17,6 @@ from minifuse.core.errors import MinifuseError, SimtError
 from . import memory
 from .cited_facts import DERIVED, TRACED, Fact, Line
 from .matmul_kernels import ALL_SAFEGUARDS, BROKEN, KERNELS, LADDER, TILES, kernel_name, make_tiled_matmul, shrink_tile
-from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
 MAX_SIZE = 16  # of the rows, the columns and the summed dim
 
@@ -32,8 +31,15 @@ class MatmulTrace:
     tile: int
     kernel: Callable[..., Any]
     trace: simt.Trace
-    is_right: bool
-    """True if `out` equals the result of NumPy."""
+    a: np.ndarray
+    b: np.ndarray
+    out: np.ndarray
+    """What the kernel wrote; elements that it did not write are 0."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether `out` equals the result of NumPy: exactly, since all values are small integers."""
+        return bool(np.array_equal(self.out, self.a @ self.b))
 
 
 def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> MatmulTrace:
@@ -51,7 +57,7 @@ def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) 
     for size, value in (("M", rows), ("N", columns), ("K", depth)):
         memory.check_range(size, value, 1, MAX_SIZE)
     random = np.random.default_rng(0)
-    a, b = random.random((rows, depth), np.float32), random.random((depth, columns), np.float32)
+    a, b = (random.integers(1, 4, shape).astype(np.float32) for shape in ((rows, depth), (depth, columns)))
     out = np.zeros((rows, columns), np.float32)
     grid, block = launch_sizes(name, rows, columns, tile)
     if name in BROKEN:
@@ -60,7 +66,7 @@ def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) 
     else:
         kernel = shrink_tile(name, tile)
         trace = simt.trace(kernel, grid, block, out.reshape(-1), a.reshape(-1), b.reshape(-1), rows, columns, depth)
-    return MatmulTrace(name, (rows, columns, depth), tile, kernel, trace, bool(np.allclose(out, a @ b, rtol=1e-4)))
+    return MatmulTrace(name, (rows, columns, depth), tile, kernel, trace, a, b, out)
 
 
 def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[int, int], tuple[int, ...]]:
@@ -70,107 +76,9 @@ def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[i
     return grid, (tile * TILES[tile],) if name == "strips" else (tile, tile)
 
 
-@dataclass(frozen=True)
-class Access:
-    """The elements of a matrix that a block accesses in one step."""
-
-    array: str
-    step: int
-    epoch: int
-    elements: frozenset[int]
-
-
 def block_count(traced: MatmulTrace) -> int:
     """Return the number of blocks of the launch."""
     return int(np.prod(traced.trace.grid))
-
-
-def accesses(traced: MatmulTrace, block: int) -> list[Access]:
-    """Return the loads of a and b and the stores to out of a block, one `Access` per matrix and step.
-
-    The step of a load is the number of times that the lane ran the line before; all stores have step -1.
-    """
-    events, arrays = traced.trace.events, traced.trace.arrays
-    by_step = dict[tuple[str, int], tuple[int, set[int]]]()
-    for row in np.flatnonzero(events.block == block).tolist():
-        info = arrays[int(events.array[row])]
-        if info.space != "global":
-            continue
-        step = int(events.occurrence[row]) if info.name != "out" else -1
-        step_access = by_step.setdefault((info.name, step), (int(events.epoch[row]), set()))
-        step_access[1].add((int(events.address[row]) - info.base) // info.itemsize)
-    return [Access(name, step, epoch, frozenset(elements)) for (name, step), (epoch, elements) in by_step.items()]
-
-
-def picture(traced: MatmulTrace, block: int = 0) -> Picture:
-    """Draw a, b and out; each frame shows the loads of one block in one step, the last frame its stores."""
-    memory.check_range("block", block, 0, block_count(traced) - 1)
-    rows, columns, depth = traced.sizes
-    block_accesses = accesses(traced, block)
-    outputs = frozenset[int]().union(*(access.elements for access in block_accesses if access.array == "out"))
-    grids = (
-        matrix_grid("a", rows, depth, frozenset()),
-        matrix_grid("b", depth, columns, frozenset()),
-        matrix_grid("out", rows, columns, outputs),
-    )
-    frames = [Frame(sentence(traced, block, len(outputs)))]
-    steps = sorted({access.step for access in block_accesses if access.array != "out"})
-    frames += [
-        load_frame(traced, [access for access in block_accesses if access.step == step], step, len(steps), outputs)
-        for step in steps
-    ]
-    if outputs:
-        kinds = tuple((link("out", element), STORE) for element in sorted(outputs))
-        frames.append(Frame(f"Block {block} stores {format_elements(len(outputs))} of out.", kinds))
-    return Picture(frames[0].sentence, grids, tuple(frames))
-
-
-def sentence(traced: MatmulTrace, block: int, count: int) -> str:
-    """Summarize the picture."""
-    rows, columns, depth = traced.sizes
-    ends = "" if traced.trace.is_complete else " The launch ended before its end: see the facts."
-    of = f"a ({rows}, {depth}) @ b ({depth}, {columns})"
-    return (
-        f"out ({rows}, {columns}) = {of} by {traced.name}: block {block} of {block_count(traced)} computes "
-        f"{format_elements(count)} of out.{ends}"
-    )
-
-
-def format_elements(count: int) -> str:
-    """Format a number of elements."""
-    return f"{count} {'element' if count == 1 else 'elements'}"
-
-
-def load_frame(traced: MatmulTrace, now: list[Access], step: int, count: int, outputs: frozenset[int]) -> Frame:
-    """Return the frame of one step: the loaded elements, and the sums that wait for them."""
-    kinds = [(link(access.array, element), LOAD) for access in now for element in sorted(access.elements)]
-    loaded = " and ".join(f"{len(access.elements)} of {access.array}" for access in sorted(now, key=lambda x: x.array))
-    epoch = f", epoch {now[0].epoch}" if traced.trace.barriers else ""
-    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {format_elements(len(outputs))} of out."
-    return Frame(text, (*kinds, *((link("out", element), CHOSEN) for element in sorted(outputs))))
-
-
-def link(array: str, element: int) -> str:
-    """Return the link of an element."""
-    return f"{array}{element}"
-
-
-def matrix_grid(name: str, rows: int, columns: int, outputs: frozenset[int]) -> Grid:
-    """Draw a matrix; the elements that the block computes are highlighted."""
-    cells = tuple(
-        Cell(
-            row,
-            column,
-            "",
-            f"{name}[{row}, {column}]{', computed by the block' if row * columns + column in outputs else ''}",
-            CHOSEN if row * columns + column in outputs else "",
-            (link(name, row * columns + column),),
-        )
-        for row in range(rows)
-        for column in range(columns)
-    )
-    names = tuple(map(str, range(rows))), tuple(map(str, range(columns)))
-    return Grid(name, f"{name}: {rows} x {columns}", rows, columns, cells, *names)
 
 
 def loads_per_output(traced: MatmulTrace, space: str) -> float:

@@ -29,12 +29,8 @@ from .memory_kernels import (
     make_tile_kernel,
     strided,
 )
-from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
 
 WARP = 32  # lanes
-COLUMNS = 8  # columns of the grids of lanes and of banks
-MAX_WHOLE_LINES = 4  # cache lines; if a request accesses more, only the fetched sectors are drawn
-WINDOW = 8  # columns of a tile that are drawn
 
 
 @dataclass(frozen=True)
@@ -142,15 +138,6 @@ def trace_request(kernel: Callable[..., Any], array: str, *arguments: Any) -> Re
     return Request(trace, kernel, rows[-1], tuple(sorted(lanes, key=lambda lane: lane.lane)), info)
 
 
-def picture(request: Request) -> Picture:
-    """Draw the lanes and their requests: bytes of global memory, or banks and the wavefronts that serve them."""
-    if not request.lanes:
-        return Picture("No lane takes part, so there is no request.", (lane_grid(request),))
-    if request.info.space == "shared":
-        return bank_picture(request)
-    return Picture(sentence(request), (lane_grid(request), *sector_grids(request)))
-
-
 def sentence(request: Request) -> str:
     """Summarize the picture."""
     counts, itemsize = request.counts, request.info.itemsize
@@ -160,32 +147,18 @@ def sentence(request: Request) -> str:
         least = counts["ideal_wavefronts"]
         return f"{lanes} of a warp read {format_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
     fetched = SECTOR_BYTES * counts["sectors"]
-    rest = f"{request.wasted} of them are fetched and not used" if request.wasted else "all of them are used"
-    is_shared = counts["sectors"] < counts["ideal_sectors"]
-    at_best = f"Side by side, the same bytes would take {counts['ideal_sectors']}."
-    why = "It is so few since lanes share what they read." if is_shared else at_best
+    rest = f"{request.wasted} are not used" if request.wasted else "all are used"
+    best = counts["ideal_sectors"]
+    why = "lanes share what they read" if counts["sectors"] < best else f"{best} at best"
     return (
-        f"{lanes} of a warp ask for {format_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR_BYTES} bytes, here "
-        f"{counts['sectors']}: {fetched} bytes, and {rest}. {why}"
+        f"{lanes} ask for {format_bytes(itemsize)} each. Memory gives whole sectors, here {counts['sectors']}: {fetched} "
+        f"bytes, {rest}; {why}."
     )
 
 
 def format_bytes(count: int) -> str:
     """Format a number of bytes."""
     return f"{count} {'byte' if count == 1 else 'bytes'}"
-
-
-def lane_grid(request: Request) -> Grid:
-    """Draw the 32 lanes of the warp; lanes without an access are idle."""
-    asked = {lane.lane: lane for lane in request.lanes}
-    kind = SHARED if request.info.space == "shared" else LOAD
-    cells = [
-        Cell(0, 0, str(t), f"lane {t}, reads {describe_lane(request, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
-        if t in asked
-        else Cell(0, 0, str(t), f"lane {t}, does nothing", IDLE, (f"t{t}",))
-        for t in range(WARP)
-    ]
-    return ribbon("lanes", "the 32 lanes of the warp", cells, COLUMNS)
 
 
 def link(element: int) -> str:
@@ -202,56 +175,6 @@ def describe_lane(request: Request, lane: Lane) -> str:
     row, column = divmod(lane.element, request.info.shape[1])
     banks = sorted({word % BANK_COUNT for word in lane_words(request, lane)})
     return f"tile[{row}, {column}], {at}, bank {' and '.join(map(str, banks))}"
-
-
-def sector_grids(request: Request) -> list[Grid]:
-    """Draw a grid for each accessed cache line; for many lines, one grid of the fetched sectors."""
-    itemsize = request.info.itemsize
-    readers = dict[int, list[int]]()
-    for lane in request.lanes:
-        readers.setdefault(lane.element, []).append(lane.lane)
-    fetched = {lane.start // SECTOR_BYTES for lane in request.lanes}
-    lines = sorted({sector * SECTOR_BYTES // CACHE_LINE_BYTES for sector in fetched})
-    if len(lines) > MAX_WHOLE_LINES:
-        names = tuple(f"line {sector * SECTOR_BYTES // CACHE_LINE_BYTES}, sector {sector}" for sector in sorted(fetched))
-        title = f"the sectors that are fetched, of {len(lines)} cache lines"
-        return [sector_grid("lines", title, sorted(fetched), names, fetched, readers, itemsize)]
-    grids = []
-    for line in lines:
-        rows = range(line * CACHE_LINE_BYTES // SECTOR_BYTES, (line + 1) * CACHE_LINE_BYTES // SECTOR_BYTES)
-        names = tuple(f"sector {sector}" for sector in rows)
-        title = f"cache line {line}: bytes {line * CACHE_LINE_BYTES} to {line * CACHE_LINE_BYTES + CACHE_LINE_BYTES - 1}"
-        grids.append(sector_grid(f"line{line}", title, rows, names, fetched, readers, itemsize))
-    return grids
-
-
-def sector_grid(
-    name: str,
-    title: str,
-    sectors: Sequence[int],
-    names: tuple[str, ...],
-    fetched: set[int],
-    readers: dict[int, list[int]],
-    itemsize: int,
-) -> Grid:
-    """Draw some sectors, one in each row."""
-    columns = SECTOR_BYTES // itemsize
-    cells = tuple(
-        element_cell(readers, row, k, sector * columns + k, sector, sector in fetched)
-        for row, sector in enumerate(sectors)
-        for k in range(columns)
-    )
-    return Grid(name, title, len(sectors), columns, cells, names, tuple(f"+{itemsize * k}" for k in range(columns)))
-
-
-def element_cell(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
-    """Return the cell of one element of a sector."""
-    if element in readers:
-        who = ", ".join(map(str, readers[element])) if len(readers[element]) < WARP else "all"
-        what, kind = f"read by lane {who}" if len(readers[element]) == 1 else f"read by lanes {who}", LOAD
-    else:
-        what, kind = ("fetched and not used", WASTED) if is_fetched else ("not fetched", "")
-    return Cell(row, column, str(element), f"a[{element}], sector {sector}, {what}", kind, (link(element), f"s{sector}"))
 
 
 @dataclass(frozen=True)
@@ -288,78 +211,12 @@ def wavefronts(request: Request) -> list[Wavefront]:
     return passes
 
 
-def bank_picture(request: Request) -> Picture:
-    """Draw lanes, banks, and the part of the tile that is read; each wavefront is a frame."""
-    passes = wavefronts(request)
-    queues = {bank: [wavefront.words[bank] for wavefront in passes if bank in wavefront.words] for bank in range(BANK_COUNT)}
-    cells = [
-        Cell(0, 0, str(bank), bank_label(bank, queue), SHARED if queue else IDLE, (f"b{bank}",))
-        for bank, queue in queues.items()
-    ]
-    banks = ribbon("banks", f"the {BANK_COUNT} banks", cells, COLUMNS)
-    frames = [Frame(sentence(request))] + [
-        wavefront_frame(request, k, len(passes), wavefront) for k, wavefront in enumerate(passes)
-    ]
-    return Picture(
-        sentence(request), (lane_grid(request), banks, *wavefront_grid(passes), tile_grid(request)), tuple(frames)
-    )
-
-
-def bank_label(bank: int, queue: list[int]) -> str:
-    """Describe a bank."""
-    if not queue:
-        return f"bank {bank}, no lane wants a word of it"
-    return f"bank {bank}, gives {len(queue)} {'word' if len(queue) == 1 else 'words, one after the other'}"
-
-
-def wavefront_grid(passes: list[Wavefront]) -> list[Grid]:
-    """Draw the wavefronts in a row, each with the number of lanes that it serves."""
-    cells = [
-        Cell(0, 0, str(len(wavefront.lanes)), f"wavefront {k}, serves {format_lanes(wavefront.lanes)}", "", (f"w{k}",))
-        for k, wavefront in enumerate(passes)
-    ]
-    return [ribbon("wavefronts", "wavefronts in order: lanes served by each", cells, COLUMNS)]
-
-
 def format_lanes(lanes: tuple[int, ...]) -> str:
     """Format a list of lanes."""
     if len(lanes) == 1:
         return f"lane {lanes[0]}"
     is_run = lanes == tuple(range(lanes[0], lanes[-1] + 1))
     return f"lanes {lanes[0]} to {lanes[-1]}" if is_run else f"lanes {', '.join(map(str, lanes))}"
-
-
-def wavefront_frame(request: Request, k: int, count: int, wavefront: Wavefront) -> Frame:
-    """Return the frame of one wavefront: its lanes and its banks; all others are idle."""
-    kinds = [(f"t{t}", SHARED if t in wavefront.lanes else IDLE) for t in range(WARP)]
-    kinds += [(f"b{bank}", SHARED if bank in wavefront.words else IDLE) for bank in range(BANK_COUNT)]
-    kinds += [(f"w{j}", CHOSEN if j == k else "") for j in range(count)]
-    served = {lane.element for lane in request.lanes if lane.lane in wavefront.lanes}
-    kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in request.lanes]
-    busy = f"{len(wavefront.words)} {'bank gives a word' if len(wavefront.words) == 1 else 'banks give a word each'}"
-    return Frame(
-        f"Wavefront {k + 1} of {count}: {busy}; it serves {format_lanes(wavefront.lanes)}.", tuple(dict(kinds).items())
-    )
-
-
-def tile_grid(request: Request) -> Grid:
-    """Draw the tile's columns around those that are read; each cell shows the bank of its first byte."""
-    width, itemsize = request.info.shape[1], request.info.itemsize
-    read = {lane.element for lane in request.lanes}
-    first = min(min(element % width for element in read) // WINDOW * WINDOW, width - WINDOW)
-    columns = range(first, first + WINDOW)
-    cells = []
-    for row in range(ROWS):
-        for k, column in enumerate(columns):
-            element = row * width + column
-            bank = element * itemsize // BANK_BYTES % BANK_COUNT
-            is_read = element in read
-            label = f"tile[{row}, {column}], bank {bank}, {'read' if is_read else 'not read'}"
-            links = (link(element), f"c{element}") if is_read else ()
-            cells.append(Cell(row, k, str(bank), label, SHARED if is_read else "", links))
-    title = f"tile[:, {first}:{first + WINDOW}] of {width} columns: the bank of each element"
-    names = tuple(map(str, range(ROWS))), tuple(map(str, columns))
-    return Grid("tile", title, ROWS, WINDOW, tuple(cells), *names)
 
 
 def facts(request: Request, chosen: str | None = None) -> list[Fact]:

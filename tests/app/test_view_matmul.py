@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from minifuse import simt
 from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.core.errors import MinifuseError
-from project.views import matmul
-from project.views.picture import CHOSEN, LOAD, MAX_CELLS, MAX_NBYTES, STORE
+from project.views import matmul, matmul_ladder
+from project.views.matmul_picture import output_of_link, picture
+from project.views.matmul_steps import MULTIPLY, block_area, block_of, block_steps, outputs_of
+from project.views.picture import CHOSEN, LOAD, MAX_CELLS, MAX_NBYTES, PATH, RACE, STORE, WRONG
 from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
@@ -46,26 +48,169 @@ def test_ladder_kernels_are_correct_without_hazards(name, rows, columns, depth, 
     assert values(matmul.facts(found))["hazards"] == "none"
 
 
-@settings(max_examples=25)
-@given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]), st.data())
+def draw_block(found, data):
+    """Choose a block, and return it with its picture and its steps."""
+    block = data.draw(st.integers(0, matmul.block_count(found) - 1)) if data else 0
+    return block, picture(found, block), block_steps(found, block)
+
+
+PRODUCTS = given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]), st.data())
+FEW = settings(max_examples=15)
+
+
+@FEW
+@PRODUCTS
 @example("naive", 1, 1, 1, 4, None)
 def test_steps_show_the_loads_of_a_block_and_then_its_stores(name, rows, columns, depth, tile, data):
     found = matmul.trace_matmul(name, rows, columns, depth, tile)
-    block = data.draw(st.integers(0, matmul.block_count(found) - 1)) if data else 0
-    picture = matmul.picture(found, block)
-    *loads, stores = picture.frames[1:]
-    own = {link for link, kind in stores.kinds if kind == STORE}
-    places = [divmod(int(link.removeprefix("out")), columns) for link in own]
-    assert 1 <= len(places) <= tile * tile
-    need_a = {f"a{i * depth + k}" for i, _ in places for k in range(depth)}
-    need_b = {f"b{k * columns + j}" for _, j in places for k in range(depth)}
-    loaded = {link for frame in loads for link, kind in frame.kinds if kind == LOAD}
-    assert loaded == need_a | need_b
-    links = {link for grid in picture.grids for cell in grid.cells for link in cell.links}
-    assert links == {
-        f"{x}{k}" for x, n in (("a", rows * depth), ("b", depth * columns), ("out", rows * columns)) for k in range(n)
+    block, shown, _ = draw_block(found, data)
+    down, across = block_area(found, block)
+    own = {f"out{i * columns + j}" for i in down for j in across}
+    assert {link for link, kind in shown.frames[-2].kinds if kind == STORE and link.startswith("out")} == own
+    loaded = {link for frame in shown.frames for link, kind in frame.kinds if kind == LOAD and link[0] in "ab"}
+    assert loaded == {f"a{i * depth + k}" for i in down for k in range(depth)} | {
+        f"b{k * columns + j}" for j in across for k in range(depth)
     }
-    assert {cell.links[0] for cell in picture.grids[2].cells if cell.kind == CHOSEN} == own
+    [chosen] = [cell for grid in shown.grids for cell in grid.cells if cell.kind == CHOSEN]
+    assert (chosen.row in down, chosen.column in across) == (True, True)
+
+
+@FEW
+@PRODUCTS
+def test_sums_and_tiles_of_each_step_match_numpy(name, rows, columns, depth, tile, data):
+    found = matmul.trace_matmul(name, rows, columns, depth, tile)
+    block, shown, steps = draw_block(found, data)
+    down, across = block_area(found, block)
+    done = 0
+    for step, frame in zip(steps, shown.frames[1:], strict=False):
+        texts, done = dict(frame.texts), done + (step.kind == MULTIPLY)
+        sums = found.a[:, :done] @ found.b[:done]
+        for i in down:
+            for j in across:
+                assert float(texts[f"out{i * columns + j}"]) == (found.out if frame is shown.frames[-2] else sums)[i, j]
+    width = {"naive": 1, "shared_tiles": tile, "strips": matmul.TILES[tile]}[name]
+    assert done == -(-depth // width) * width
+    last = dict(shown.frames[-1].texts)
+    assert [float(last[f"out{k}"]) for k in range(rows * columns)] == (found.a @ found.b).reshape(-1).tolist()
+    if name != "naive":
+        start = (done // width - 1) * width
+        part = np.zeros((tile, width))
+        values = found.a[down.start : down.stop, start:]
+        part[: values.shape[0], : values.shape[1]] = values
+        assert [float(last[f"tile_a{k}"]) for k in range(part.size)] == part.reshape(-1).tolist()
+
+
+@FEW
+@PRODUCTS
+def test_edges_join_the_two_factors_of_a_step_to_their_sum(name, rows, columns, depth, tile, data):
+    found = matmul.trace_matmul(name, rows, columns, depth, tile)
+    _, shown, steps = draw_block(found, data)
+    texts = {(grid.name, cell.row, cell.column): cell for grid in shown.grids for cell in grid.cells}
+    [chosen] = [cell for cell in texts.values() if cell.kind == CHOSEN]
+    total = 0
+    for step, frame in zip(steps, shown.frames[1:], strict=False):
+        now = dict(frame.texts)
+        if step.kind == MULTIPLY:
+            x, y = (now.get(texts[edge.start].links[0], texts[edge.start].text) for edge in frame.edges)
+            assert {edge.end for edge in frame.edges} == {("out", chosen.row, chosen.column)}
+            assert float(now[chosen.links[0]]) == total + float(x) * float(y)
+        total = float(now[chosen.links[0]])
+        if step.kind == "fill":
+            [edge] = frame.edges or [None]
+            assert edge is None or now[texts[edge.end].links[0]] == texts[edge.start].text
+            assert all(now[texts[moved.end].links[0]] == moved.text == texts[moved.start].text for moved in frame.flights)
+
+
+@FEW
+@PRODUCTS
+def test_lit_lines_do_what_their_steps_show(name, rows, columns, depth, tile, data):
+    found = matmul.trace_matmul(name, rows, columns, depth, tile)
+    _, shown, steps = draw_block(found, data)
+    source = {line.number: line.text for line in matmul.lines(found)}
+    words = {"fill": "] = ", "multiply": "+=", "read": "y = tile_b", "write": "out[i * N", "barrier": "syncthreads()"}
+    assert source[shown.frames[0].line].startswith(f"def {name}(")
+    for step, frame in zip(steps, shown.frames[1:], strict=False):
+        assert words[step.kind] in source[frame.line]
+    assert int(shown.frames[-1].numbers[3][0]) == sum(step.sectors for step in steps)
+
+
+def test_sectors_of_all_blocks_are_those_of_the_launch():
+    found = matmul.trace_matmul("shared_tiles", 8, 12, 8)
+    total = sum(step.sectors for block in range(6) for step in block_steps(found, block))
+    assert total == values(matmul.facts(found))["sectors"]
+
+
+@pytest.mark.parametrize("name", matmul.LADDER)
+def test_stores_of_the_trace_are_the_outputs_of_their_threads(name):
+    found = matmul.trace_matmul(name, 7, 10, 5)
+    for block in range(matmul.block_count(found)):
+        stores = block_steps(found, block)[-1].stores("out")
+        for thread in range(found.trace.threads):
+            expected = [output for output in outputs_of(found, block, thread) if output is not None]
+            assert [access.element for access in stores if access.thread == thread] == expected
+            assert all(block_of(found, output) == block for output in expected)
+
+
+def test_row_and_column_of_the_chosen_element_are_marked():
+    found = matmul.trace_matmul("shared_tiles", 8, 12, 8)
+    shown = picture(found, 4, output_of_link("out77"))
+    marked = {(grid.name, cell.row, cell.column) for grid in shown.grids for cell in grid.cells if cell.kind == PATH}
+    assert marked == {("a", 6, k) for k in range(8)} | {("b", k, 5) for k in range(8)}
+    lit = {cell.links[0] for grid in shown.grids for cell in grid.cells if "o77" in cell.links}
+    assert lit == {f"a{48 + k}" for k in range(8)} | {f"b{12 * k + 5}" for k in range(8)} | {"out77"}
+    assert output_of_link("a3") is output_of_link("o3") is output_of_link(None) is None
+    assert shown.layout == (("tiles", "b"), ("a", "out"))
+
+
+@pytest.mark.parametrize("tile", matmul.TILES)
+def test_each_step_frames_the_tiles_in_use(tile):
+    found = matmul.trace_matmul("shared_tiles", 16, 16, 16, tile)
+    shown = picture(found, matmul.block_count(found) - 1)
+    down, across = block_area(found, matmul.block_count(found) - 1)
+    for k, step in enumerate(block_steps(found, matmul.block_count(found) - 1)[:-1]):
+        start = step.epoch // 2 * tile
+        hulls = {hull.start[0]: hull for hull in shown.frames[k + 1].hulls}
+        if k > 0 and step.kind != "fill":
+            size = min(tile, 16 - start)
+            assert (hulls["a"].start, hulls["a"].rows, hulls["a"].columns) == (("a", down.start, start), len(down), size)
+            assert (hulls["b"].start, hulls["b"].rows, hulls["b"].columns) == (("b", start, across.start), size, len(across))
+
+
+@pytest.mark.parametrize("name", ["first barrier missing", "second barrier missing"])
+def test_races_are_marked_where_the_trace_has_them(name):
+    found = matmul.trace_matmul(name, 8, 12, 8)
+    trace, marked = found.trace, dict[str, int]()
+    for block in range(matmul.block_count(found)):
+        shown, steps = picture(found, block), block_steps(found, block)
+        links = {link for frame in shown.frames for link, kind in frame.kinds if kind == RACE}
+        for array in ("tile_a", "tile_b"):
+            marked[array] = marked.get(array, 0) + sum(link.startswith(array) for link in links)
+        first = shown.frames[shown.first]
+        assert first.sentence.startswith("Race: the thread of out[")
+        assert {edge.kind for edge in first.edges if edge.end[0] == "out" and edge.kind == RACE} == {RACE}
+        assert steps[shown.first - 1].races
+    counted = {trace.arrays[trace.events.array[race.first]].name: race.elements for race in trace.races()}
+    assert marked == counted
+    wrong = {int(link[3:]) for link, kind in shown.frames[-1].kinds if kind == WRONG}
+    assert wrong == set(np.flatnonzero(found.out != found.a @ found.b).tolist())
+
+
+def test_swapped_indices_move_sums_to_other_elements():
+    found = matmul.trace_matmul("indices swapped", 8, 8, 8)
+    stores = picture(found, 1).frames[-2]
+    assert all(edge.start[1:] == edge.end[:0:-1] for edge in (*stores.edges, *stores.flights))
+    assert len(stores.flights) == 16
+    assert "wrong" in stores.sentence
+
+
+def test_a_fault_is_framed_and_its_line_is_lit():
+    found = matmul.trace_matmul("guard missing", 8, 10, 8)
+    shown = picture(found, 0)
+    [hull] = [hull for hull in shown.hulls if hull.kind == RACE]
+    assert (hull.start, hull.rows, hull.columns) == (("out", 0, 8), 4, 2)
+    assert shown.frames[shown.first] is shown.frames[-1]
+    assert shown.frames[-1].line == found.trace.hazards()[0].lines[0][1]
+    assert "b[0, 10], which does not exist" in shown.frames[-1].sentence
 
 
 @given(st.sampled_from([4, 8, 12, 16]), st.sampled_from([4, 8, 12]), st.sampled_from([4, 8, 12]))
@@ -77,13 +222,30 @@ def test_loads_per_output_match_the_tile_formula(rows, columns, depth):
     assert (strips["global"], strips["shared"]) == (2 * depth / 4, depth * 3 / 2)
 
 
-@pytest.mark.parametrize("tile", matmul.TILES)
-def test_each_step_loads_one_tile_of_each_operand(tile):
-    found = matmul.trace_matmul("shared_tiles", tile, tile, matmul.MAX_SIZE, tile)
-    first = matmul.picture(found).frames[1]
-    loaded = [link for link, kind in first.kinds if kind == LOAD]
-    assert len(loaded) == 2 * tile * min(tile, matmul.MAX_SIZE)
-    assert first.sentence.startswith(f"Step 1 of {-(-matmul.MAX_SIZE // tile)}, epoch 0: ")
+def test_ladder_shows_traced_loads_and_recorded_shares():
+    known = matmul_ladder.load_shares()
+    rungs = matmul_ladder.rungs(8, 8, 8, 4, known)
+    assert [rung.name for rung in rungs] == [name for name in LADDER if name in known.share]
+    assert {rung.name: rung.loads for rung in rungs if rung.loads} == {
+        row["kernel"]: (row["global"], row["shared"]) for row in matmul.compare_ladder(8, 8, 8, 4)
+    }
+    shares = [rung.share for rung in rungs]
+    assert shares == sorted(shares)
+    drawn = matmul_ladder.draw_ladder(rungs)
+    for rung in rungs:
+        assert f"{rung.share:.0%} of cuBLAS" in drawn
+        assert not rung.loads or f"{rung.loads[0]:.3g} global loads" in drawn
+    recorded = json.loads(matmul_ladder.RESULTS.read_text(encoding="utf-8"))["rows"]
+    times = {row["name"]: row["times"] for row in recorded if row["group"] == "gpu-ladder"}
+    slow = times[f"naive, {known.size}"]
+    assert known.share["naive"] == pytest.approx(slow["torch"]["median"] / slow["minifuse"]["median"], rel=0.05)
+
+
+def test_ladder_without_a_recording_shows_the_traced_kernels(tmp_path):
+    assert matmul_ladder.load_shares(tmp_path / "none.json") is None
+    rungs = matmul_ladder.rungs(4, 4, 4, 4, None)
+    assert [rung.name for rung in rungs] == list(matmul.LADDER)
+    assert "cuBLAS" not in matmul_ladder.draw_ladder(rungs) + matmul_ladder.caption(None)
 
 
 @pytest.mark.parametrize("name", matmul.LADDER)
@@ -152,7 +314,7 @@ def test_source_marks_the_lines_of_hazards(name):
         lambda: matmul.trace_matmul("naive", 0, 4, 4),
         lambda: matmul.trace_matmul("naive", 4, 4, matmul.MAX_SIZE + 1),
         lambda: matmul.trace_matmul("naive", 4, 4, 4, 5),
-        lambda: matmul.picture(matmul.trace_matmul("naive", 4, 4, 4), 1),
+        lambda: picture(matmul.trace_matmul("naive", 4, 4, 4), 1),
     ],
 )
 def test_invalid_requests_are_errors(wrong):
@@ -166,9 +328,9 @@ def test_largest_product_has_a_picture_that_names_the_block_shown(name, tile):
     found = matmul.trace_matmul(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
     count = matmul.block_count(found)
     for block in {0, count - 1}:
-        shown = matmul.picture(found, block)  # a picture that is too large would raise
+        shown = picture(found, block)  # a picture that is too large would raise
         assert sum(len(grid.cells) for grid in shown.grids) <= MAX_CELLS
-        assert len(json.dumps(shown.as_data())) <= MAX_NBYTES
+        assert len(json.dumps(shown.as_data(), separators=(",", ":"))) <= MAX_NBYTES
         assert f"block {block} of {count} computes" in shown.sentence
 
 
@@ -182,7 +344,8 @@ def test_page_draws_each_kernel():
 
     at = testing.AppTest.from_function(app, default_timeout=20).run()
     assert not at.exception
-    assert [metric.value for metric in at.metric] == ["16", "4.4", "4.4"]
+    [ladder] = [found.proto.body for found in at.get("html")]
+    assert [words in ladder for words in ("16 global loads", "4.4 global loads", "1% of cuBLAS")] == [True] * 3
     for name in matmul.KERNELS:
         at.selectbox(key="matmul_kernel").set_value(name).run()
         assert not at.exception

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from minifuse import simt
 from minifuse.cli.subjects import TraceRequest, plan_subject
 from minifuse.core.errors import MinifuseError
-from project.views import memory
+from project.views import memory, memory_picture
+from project.views.cited_facts import MEASURED, Fact
 from project.views.memory_kernels import strided_command, tiled_command
 from project.views.picture import IDLE, LOAD, SHARED, WASTED
 from tests.app.tables import facts_tables
@@ -49,7 +50,7 @@ def test_global_memory_sectors_match_known_answers(dtype, stride, offset, sector
     found = memory.trace_global_load(dtype, stride, offset)
     known = values(memory.facts(found))
     assert (known["sectors"], known["sectors at best"]) == (sectors, ideal)
-    assert f"here {sectors}: " in memory.picture(found).sentence
+    assert f"here {sectors}: " in memory_picture.picture(found).sentence
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_shared_memory_wavefronts_match_known_answers(dtype, width, reads_column
     found = memory.trace_tile_load(dtype, width, reads_column, 5)
     known = values(memory.facts(found))
     assert (known["wavefronts"], known["wavefronts at best"]) == (wavefronts, ideal)
-    assert len(cells(memory.picture(found), "wavefronts")) == wavefronts
+    assert len(cells(memory_picture.picture(found), "wavefronts")) == wavefronts
 
 
 @GLOBAL
@@ -77,7 +78,7 @@ def test_shared_memory_wavefronts_match_known_answers(dtype, width, reads_column
 @example("int8", 32, 63, 32)
 def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count):
     found = memory.trace_global_load(dtype, stride, offset, count)
-    picture = memory.picture(found)
+    picture = memory_picture.picture(found)
     itemsize = np.dtype(dtype).itemsize
     read = {stride * lane + offset for lane in range(count)}
     sectors = {element * itemsize // 32 for element in read}
@@ -88,8 +89,8 @@ def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count)
     assert sum(cell.kind == IDLE for cell in cells(picture, "lanes")) == 32 - count
     grids = [grid for grid in picture.grids if grid.name.startswith("line")]
     lines = {sector // 4 for sector in sectors}
-    assert len(grids) == (len(lines) if len(lines) <= 4 else 1)
-    assert sum(grid.rows for grid in grids) == (4 * len(lines) if len(lines) <= 4 else len(sectors))
+    assert len({cell.links[1] for cell in drawn}) == (4 * len(lines) if len(lines) <= 4 else len(sectors))
+    assert all(len(cell.links) == 2 and grid.columns == 32 for grid in grids for cell in grid.cells)
     if count:
         assert found.counts["sectors"] == len(sectors)
         assert found.counts["lines"] == len(lines)
@@ -97,11 +98,86 @@ def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count)
 
 @GLOBAL
 def test_a_lane_is_linked_to_its_element(dtype, stride, offset, count):
-    picture = memory.picture(memory.trace_global_load(dtype, stride, offset, count))
+    picture = memory_picture.picture(memory.trace_global_load(dtype, stride, offset, count))
     for lane in cells(picture, "lanes")[:count]:
         [element] = [cell for cell in on_ruler(picture) if lane.links[0] in cell.links]
         assert int(element.text) == stride * int(lane.text) + offset
         assert f"a[{element.text}]" in lane.label
+
+
+@GLOBAL
+def test_edges_join_lanes_to_what_they_read(dtype, stride, offset, count):
+    picture = memory_picture.picture(memory.trace_global_load(dtype, stride, offset, count))
+    places = {(grid.name, cell.row, cell.column): cell for grid in picture.grids for cell in grid.cells}
+    joined = [edge for frame in picture.frames[1:] for edge in frame.edges]
+    assert sorted(edge.start[2] for edge in joined) == list(range(count))
+    assert all(int(places[edge.end].text) == stride * edge.start[2] + offset for edge in joined)
+    for frame in picture.frames[1:]:
+        [hull] = frame.hulls
+        inside = {places["lines", hull.start[1], hull.start[2] + k].links[1] for k in range(hull.columns)}
+        assert inside == {places[edge.end].links[1] for edge in frame.edges}
+        assert hull.columns * np.dtype(dtype).itemsize == 32
+    for frame in picture.frames[:1] if count else ():
+        lanes = [hull for hull in frame.hulls if hull.start[0] == "lanes"]
+        assert sum(hull.columns for hull in lanes) == count
+        assert len(lanes) == len(frame.edges) == len(picture.frames) - 1
+
+
+@TILES
+@example("float64", 33, True, 31, 17)
+def test_edges_join_lanes_to_banks_that_serve_them(dtype, width, reads_column, which, count):
+    found = memory.trace_tile_load(dtype, width, reads_column, which, count)
+    picture = memory_picture.picture(found)
+    expected = {(lane.lane, word % 32) for lane in found.lanes for word in memory.lane_words(found, lane)}
+    assert {(edge.start[2], edge.end[2]) for frame in picture.frames[:1] for edge in frame.edges} == expected
+    assert {(edge.start[2], edge.end[2]) for frame in picture.frames[1:] for edge in frame.edges} == expected
+
+
+@GLOBAL
+def test_sector_frames_add_up_to_the_request(dtype, stride, offset, count):
+    found = memory.trace_global_load(dtype, stride, offset, count)
+    if not count:
+        return
+    picture = memory_picture.picture(found)
+    sectors, used, fetched, _ = (value for value, _ in picture.frames[-1].numbers)
+    assert (int(sectors), int(used), int(fetched)) == (found.counts["sectors"], found.used, 32 * found.counts["sectors"])
+    source = {line.number: line.text.strip() for line in memory.lines(found.trace, found.kernel, [])}
+    assert {source[frame.line] for frame in picture.frames} == {"x = a[stride * i + offset]"}
+
+
+@pytest.mark.parametrize("dtype", memory.DTYPES)
+def test_strides_are_compared_by_sectors_and_used_bytes(dtype):
+    strides = [memory.trace_global_load(dtype, stride) for stride in memory_picture.STRIDES]
+    picture = memory_picture.picture(strides[0], strides)
+    [grid] = [grid for grid in picture.grids if grid.name == "strides"]
+    for row, request in enumerate(strides):
+        drawn = [cell for cell in grid.cells if cell.row == row]
+        assert len(drawn) == request.counts["sectors"]
+        assert sum(int(cell.text) for cell in drawn) == request.used
+        assert grid.row_names[row].startswith(f"stride {memory_picture.STRIDES[row]}: ")
+
+
+def test_bytes_between_memories_are_those_of_the_trace():
+    moved = memory_picture.moved_bytes(memory.trace_global_load("float32", 2))
+    assert moved == [("DRAM", "L2", 256), ("L2", "registers", 256)]
+    found = memory.trace_tile_load("float32", 33, True, 5)
+    moved = memory_picture.moved_bytes(found)
+    assert moved == [
+        ("DRAM", "L2", 4096),
+        ("L2", "registers", 4096),
+        ("registers", "shared", 4096),
+        ("shared", "registers", 128),
+    ]
+    summary = found.trace.summary()["spaces"]["shared"]
+    assert summary["TRACED"]["loads"] * 4 == moved[-1][2]
+    picture = memory_picture.picture(found)
+    assert [edge.text for edge in picture.edges] == [f"{count:,} B" for _, _, count in moved]
+
+
+def test_a_recorded_counter_stands_beside_the_traced_one():
+    fact = Fact("sectors, on a GPU", "8", MEASURED)
+    numbers = memory_picture.picture(memory.trace_global_load("float32", 2), (), [fact]).frames[0].numbers
+    assert numbers[:2] == (("8", "sectors"), ("8", "sectors, on a GPU"))
 
 
 def trace_command(command):
@@ -138,7 +214,7 @@ def test_command_counts_the_same_tile_wavefronts(dtype, width, reads_column, whi
 @example("float64", 33, True, 31, 17)
 def test_drawn_wavefronts_equal_the_counted_ones(dtype, width, reads_column, which, count):
     found = memory.trace_tile_load(dtype, width, reads_column, which, count)
-    picture = memory.picture(found)
+    picture = memory_picture.picture(found)
     if not count:
         assert len(picture.grids) == 1
         return
@@ -155,10 +231,10 @@ def test_tile_shows_banks_and_the_elements_that_are_read(dtype, width, reads_col
     found = memory.trace_tile_load(dtype, width, reads_column, which, count)
     if not count:
         return
-    [tile] = [grid for grid in memory.picture(found).grids if grid.name == "tile"]
+    [tile] = [grid for grid in memory_picture.picture(found).grids if grid.name == "tile"]
     itemsize = np.dtype(dtype).itemsize
     for cell in tile.cells:
-        row, column = cell.row, int(tile.column_names[cell.column])
+        row, column = int(tile.row_names[cell.row]), int(tile.column_names[cell.column])
         assert int(cell.text) == (row * width + column) * itemsize // 4 % 32
         is_read = (column == which and row < count) if reads_column else (row == which and column < count)
         assert (cell.kind == SHARED) == is_read
@@ -168,7 +244,7 @@ def test_tile_shows_banks_and_the_elements_that_are_read(dtype, width, reads_col
 @TILES
 def test_steps_show_the_lanes_and_banks_served(dtype, width, reads_column, which, count):
     found = memory.trace_tile_load(dtype, width, reads_column, which, count)
-    for turn, frame in zip(memory.wavefronts(found), memory.picture(found).frames[1:], strict=True):
+    for turn, frame in zip(memory.wavefronts(found), memory_picture.picture(found).frames[1:], strict=True):
         kinds = dict(frame.kinds)
         assert {t for t in range(32) if kinds[f"t{t}"] == SHARED} == set(turn.lanes)
         assert {bank for bank in range(32) if kinds[f"b{bank}"] == SHARED} == set(turn.words)

@@ -3,7 +3,7 @@
 import pytest
 
 from minifuse.core.errors import MinifuseError
-from project.views import threads, user_kernel
+from project.views import thread_pictures, threads, user_kernel
 
 SOURCE = """
 from numba import cuda
@@ -31,7 +31,7 @@ def test_user_kernel_is_run_and_counted(kernel_file):
     request = f"{kernel_file}:scale"
     assert user_kernel.example(request) == "x=64:float32 y=64:float32"
     seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
-    assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
+    assert "50 of 64 threads touch memory" in thread_pictures.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
     found = {fact.name: fact for fact in user_kernel.kernel_facts(seen)}
@@ -104,16 +104,15 @@ def test_one_element_and_empty_arrays_draw(tmp_path, size):
     arguments = f"x={size}:float32 out=1:float32"
     seen = user_kernel.run_launch(f"{path}:count", "1", "1", arguments)
     assert seen.trace.is_complete
-    assert threads.picture(seen).as_data()["sentence"]
+    assert thread_pictures.picture(seen).as_data()["sentence"]
     assert user_kernel.kernel_facts(seen)
     assert user_kernel.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
 
 
 def test_an_access_to_an_empty_array_is_out_of_bounds(kernel_file):
     seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "1", "x=0:float32")
-    [place] = [
-        cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
-    ]
+    cells = [cell for grid in thread_pictures.picture(seen).grids for cell in grid.cells]
+    [place] = [cell for cell in cells if cell.text == "0!" and "lies" in cell.label]
     assert "x[0] lies outside: x has 0 elements" in place.label
 
 
@@ -125,7 +124,7 @@ def test_endless_kernel_is_reported_with_its_line(tmp_path, body):
     path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
     seen = user_kernel.run_launch(f"{path}:waits", "1", "2", "x=4:float32")
     assert not seen.is_right
-    assert "kernel waits: " in threads.picture(seen).sentence
+    assert "kernel waits: " in thread_pictures.picture(seen).sentence
     (told,) = [fact for fact in user_kernel.kernel_facts(seen) if fact.name.endswith("LimitError")]
     assert "thread 0 of block 0" in told.value
     assert "mine.py:5" in told.value

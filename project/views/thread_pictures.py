@@ -13,6 +13,7 @@ from .picture import (
     MAX_NBYTES,
     OTHER,
     PATH,
+    RACE,
     STORE,
     WASTED,
     Cell,
@@ -62,6 +63,7 @@ class LaunchPicture:
         self.touched = accesses(launch.trace, ("global", "shared"))
         self.contents = Contents(self.timelines, [a for a in self.touched if self.is_seen(a)])
         self.steps = launch_steps(self.timelines, launch.thread)
+        self.races = self.find_races()
         self.mine = self.timelines.steps.get(launch.thread, ())
         self.lines = kernel_texts(launch)
         self.formulas = formulas(self.mine, self.lines, launch.trace, self.chosen)
@@ -158,12 +160,18 @@ class LaunchPicture:
                 edges, flights = self.edges(row % MAX_FORMULAS, own)
             if address := self.address(run):
                 kinds["address"], texts["address"] = runs, address
+        told = self.describe(step, own, mask.bit_count(), len(lanes), is_over)
+        for first, second in self.races:
+            if any(access.event in (first.event, second.event) for access in done):
+                kinds[f"{first.array}.{first.element}"] = RACE
+                edges += self.race_edge(first, second)
+                told = describe_race(first, second)
         counts = [
             (len({a.event for a in warps if a.is_store == is_store}), what)
             for is_store, what in ((False, "loads"), (True, "stores"))
         ]
         return Frame(
-            self.describe(step, own, mask.bit_count(), len(lanes), is_over),
+            told,
             tuple((kinds | changed_kinds).items()),
             tuple((texts | changed_texts).items()),
             tuple(edges),
@@ -202,6 +210,17 @@ class LaunchPicture:
             ends = (thread, place) if access.is_store else (place, thread)
             flights.append(Edge(*ends, kind, self.contents.value(access)))
         return edges, flights
+
+    def find_races(self) -> list[tuple[Access, Access]]:
+        """Return an example of each race whose result depends on the order of two accesses, where both are drawn."""
+        rows = [(race.first, race.second) for race in self.launch.trace.races() if not race.same_value]
+        found = [[self.contents.by_event[k][0] for k in pair if k in self.contents.by_event] for pair in rows]
+        return [(pair[0], pair[1]) for pair in found if len(pair) == 2]
+
+    def race_edge(self, first: Access, second: Access) -> list[Edge]:
+        """Join the two threads of a race, if both are drawn."""
+        ends = [self.places.find(*access.thread) for access in (first, second)]
+        return [Edge(("threads", *ends[0]), ("threads", *ends[1]), RACE, "race")] if ends[0] and ends[1] else []
 
     def overview(self) -> Frame:
         """Return the first frame."""
@@ -333,6 +352,14 @@ def thread_cell(launch: TracedLaunch, place: tuple[int, int], who: tuple[int, in
     label = f"{where}: {fault or words}{', chosen' * is_chosen}"
     links = (f"t{block}.{thread}", f"T{block}.{thread}")
     return Cell(*place, f"{thread}!" if fault else str(thread), label, CHOSEN if is_chosen else kind, links)
+
+
+def describe_race(first: Access, second: Access) -> str:
+    """Describe two accesses whose order is not determined."""
+    parts = [
+        f"thread {a.thread[1]} of block {a.thread[0]} {'writes' if a.is_store else 'reads'} it" for a in (first, second)
+    ]
+    return f"Race at {first.array}[{first.element}]: {', '.join(parts)}, in any order."
 
 
 def vector_note(done: Sequence[Access], first: Access) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from minifuse.core.errors import MinifuseError
 from project.views import thread_pictures, threads, user_kernel
+from project.views.picture import RACE
 
 SOURCE = """
 from numba import cuda
@@ -44,6 +45,16 @@ def test_user_kernel_is_run_and_counted(kernel_file):
 def test_race_is_reported(kernel_file):
     seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "2", "x=4:float32")
     assert any("Race" in fact.name for fact in user_kernel.kernel_facts(seen))
+
+
+def test_threads_of_a_race_are_joined(kernel_file):
+    picture = thread_pictures.picture(user_kernel.run_launch(f"{kernel_file}:race", "1", "2", "x=4:float32"))
+    [frame] = [frame for frame in picture.frames if frame.sentence.startswith("Race at x[0]: ")]
+    assert dict(frame.kinds)["x.0"] == RACE
+    [edge] = [edge for edge in frame.edges if edge.kind == RACE]
+    assert {edge.start, edge.end} == {("threads", 0, 0), ("threads", 0, 1)}
+    clean = thread_pictures.picture(user_kernel.run_launch(f"{kernel_file}:scale", "2", "32", "x=64:float32 y=64:float32"))
+    assert RACE not in {edge.kind for frame in clean.frames for edge in frame.edges}
 
 
 def test_changed_file_is_reloaded(kernel_file):

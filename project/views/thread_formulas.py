@@ -60,10 +60,12 @@ def formula(text: str, before: Mapping[str, str], step: Step, is_taken: bool, tr
 
 def is_taken(lines: Mapping[int, str], step: Step, following: Step | None) -> bool:
     """Return whether the condition of a line was true: the next line that ran is in its body."""
-    if following is None:
+    if following is None or following.line < step.line:
         return False
-    indent = [len(lines.get(s.line, "")) - len(lines.get(s.line, "").lstrip()) for s in (step, following)]
-    return following.line > step.line and indent[1] > indent[0]
+    indent, *inner = (
+        len(text) - len(text.lstrip()) for n in range(step.line, following.line + 1) if (text := lines.get(n, "")).strip()
+    )
+    return bool(inner) and min(inner) > indent
 
 
 def formulas(steps: Sequence[Step], lines: Mapping[int, str], trace: Trace, thread: tuple[int, int]) -> list[str]:

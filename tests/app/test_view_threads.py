@@ -204,6 +204,12 @@ def test_memory_shows_what_was_stored_by_each_step(size, block, of):
             assert last.get(link, "") == (f"{2 * value:.3g}" if int(element) // block in seen.places.blocks else "")
 
 
+@pytest.mark.parametrize(("thread", "outcome"), [(2, "yes"), (3, "no")])
+def test_a_condition_shows_its_outcome_for_the_thread(thread, outcome):
+    cells = grid_named(picture_of(threads.run_launch(TURNS, (50,), (32,), (1, thread))), "formula").cells
+    assert [cell.text for cell in cells][1:3] == [f"{32 + thread} < 50? yes", f"{32 + thread} % 2 == 0? {outcome}"]
+
+
 def test_shared_memory_and_barriers_are_shown():
     seen = threads.run_launch(REVERSE, (50,), (32,), (1, 3))
     picture = picture_of(seen)

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -31,6 +31,8 @@ class PageContent:
     source_title: str = "The source that runs"
     command: str = ""
     """The command that prints the same facts."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Other files to download: name -> JSON text."""
 
 
 def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
@@ -88,6 +90,8 @@ def show_downloads(shown: PageContent) -> None:
     st.markdown("**The picture as a table**")
     st.dataframe(rows, hide_index=True, width="stretch")
     st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
+    for name, text in shown.files.items():
+        st.download_button(name, text, name, "application/json", key=f"file-{name}")
     if shown.command:
         st.code(shown.command, language="console", wrap_lines=True)
     st.caption("The address of this page is the whole of its state: copy it to show somebody the same picture.")

@@ -44,7 +44,8 @@ function measureGrid(grid, frames) {
   return { grid, cell, pitch: [cell.width + gapX, cell.height + gapY], lines, chars, left, top, width, height, right: Math.max(width, titleWidth - left) };
 }
 
-// Place grids in rows; with `isTable`, their bodies are aligned in columns, too. Return the size of the whole.
+// Place grids in rows; with `isTable`, their bodies are aligned in columns, too, and a grid that is named again in the next
+// row extends over both. Return the size of the whole.
 function placeRows(rows, isTable) {
   const count = Math.max(...rows.map((row) => row.length));
   const aligned = count > 1 ? rows.filter((row) => row.length > 1) : rows; // a grid alone in its row spans all columns
@@ -52,17 +53,19 @@ function placeRows(rows, isTable) {
   const rights = Array.from({ length: count }, (_, c) => Math.max(0, ...aligned.map((row) => row[c]?.right ?? 0)));
   let [y, widest] = [MARGIN, 0];
   const places = new Map();
-  for (const row of rows) {
+  rows.forEach((row, r) => {
     let x = MARGIN;
-    const top = Math.max(0, ...row.map((box) => box?.top ?? 0));
+    const isNew = (box) => box && !places.has(box.grid.name);
+    const top = Math.max(0, ...row.map((box) => (isNew(box) ? box.top : 0)));
     row.forEach((box, c) => {
       const left = isTable ? Math.max(lefts[c], row.length > 1 ? 0 : box.left) : (box?.left ?? 0);
-      if (box) places.set(box.grid.name, { ...box, x: x + left, y: y + top });
+      if (isNew(box)) places.set(box.grid.name, { ...box, x: x + left, y: y + top });
       x += left + (isTable && row.length > 1 ? rights[c] : (box?.right ?? 0)) + GUTTER;
     });
     widest = Math.max(widest, x - GUTTER);
-    y += top + Math.max(0, ...row.map((box) => box?.height ?? 0)) + GUTTER;
-  }
+    const ended = row.filter((box) => box && !rows[r + 1]?.includes(box));
+    y = Math.max(y + top, ...ended.map((box) => places.get(box.grid.name).y + box.height)) + GUTTER;
+  });
   return { places, width: widest + MARGIN, height: y - GUTTER + MARGIN + 4 };
 }
 

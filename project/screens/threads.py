@@ -7,7 +7,7 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..views import threads
+from ..views import thread_pictures, threads
 from ..views.subjects import SUBJECTS
 
 BOARD = "board-threads"
@@ -19,11 +19,12 @@ def page_content(subject: str, shape: tuple[int, ...], block: tuple[int, ...], o
     seen = threads.run_launch(subject, shape, block, of)
     return PageContent(
         "threads",
-        threads.picture(seen),
+        thread_pictures.picture(seen),
         threads.facts(seen),
         threads.source(seen),
-        "The kernel that ran: lanes of this warp; loads and stores in all",
+        "The kernel: lanes of this warp; loads and stores of all",
         threads.command(seen),
+        {"warps.perfetto.json": text} if (text := threads.chrome_trace_json(seen)) else {},
     )
 
 
@@ -47,9 +48,10 @@ def page() -> None:
     if about.dims == 1:
         shape: tuple[int, ...] = (one.slider("elements", 0, 256, 50, key="threads_elements", bind="query-params"),)
     else:
+        left, right = one.columns(2)
         shape = (
-            one.slider("rows", 0, 16, 6, key="threads_rows", bind="query-params"),
-            one.slider("columns", 0, 16, 10, key="threads_columns", bind="query-params"),
+            left.slider("rows", 0, 16, 6, key="threads_rows", bind="query-params"),
+            right.slider("columns", 0, 16, 13, key="threads_columns", bind="query-params"),
         )
     block: tuple[int, ...] = (32,)
     if about.kernel is None:
@@ -57,11 +59,12 @@ def page() -> None:
     elif about.dims == 1:
         block = (two.slider("threads of a block", 1, 128, 32, key="threads_block", bind="query-params"),)
     else:
+        left, right = two.columns(2)
         block = (
-            two.slider("threads along x", 1, 16, 8, key="threads_along_x", bind="query-params"),
-            two.slider("threads along y", 1, 8, 4, key="threads_along_y", bind="query-params"),
+            left.slider("block x", 1, 16, 8, key="threads_along_x", bind="query-params"),
+            right.slider("block y", 1, 8, 4, key="threads_along_y", bind="query-params"),
         )
-    of_block = three.number_input("look at block", 0, 511, 0, key="threads_of_block", bind="query-params")
+    of_block = three.number_input("look at block", 0, 511, 1, key="threads_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, 1023, 3, key="threads_thread", bind="query-params")
     try:
         found = page_content(subject, shape, block, (int(of_block), int(thread)))

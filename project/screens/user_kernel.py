@@ -2,39 +2,42 @@
 
 import os
 
-import streamlit as st
-
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_page
-from ..views import threads, user_kernel
+from ..frame import PageContent, show_error, show_head, show_page
+from ..views import thread_pictures, threads, user_kernel
 
 KERNEL = "MINIFUSE_APP_KERNEL"  # environment variable that `minifuse app` sets
 
 
 def page() -> None:
     """Draw a launch of the user's kernel, and the timeline of one of its threads."""
-    st.title("Your kernel")
     what = os.environ.get(KERNEL, "")
-    st.write(f"A launch of `{what}`, run lane by lane by the interpreter. Arrays get random elements.")
+    text = f"`{what}`, run lane by lane by the interpreter. Arrays get random elements."
+    zero, one, two, three, four = show_head("Your kernel", text, 1.6, 0.6, 0.6, 0.7, 0.7)
     try:
         example = user_kernel.example(what)
     except MinifuseError as error:
         show_error(error)
         return
-    one, two, three, four = st.columns(4)
+    arguments = zero.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
     grid = one.text_input("blocks", placeholder="2", key="own_grid", bind="query-params")
     block = two.text_input("threads of a block", placeholder="32", key="own_block", bind="query-params")
     of_block = three.number_input("look at block", 0, user_kernel.MAX_THREADS, 0, key="own_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, user_kernel.MAX_THREADS, 0, key="own_thread", bind="query-params")
-    arguments = st.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
     try:
         seen = user_kernel.run_launch(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
     except MinifuseError as error:
         show_error(error)
         return
-    title = "Your kernel: lanes of this warp; loads and stores in all"
-    command = user_kernel.command(seen, arguments or example)
     show_page(
-        PageContent("own", threads.picture(seen), user_kernel.kernel_facts(seen), threads.source(seen), title, command)
+        PageContent(
+            "own",
+            thread_pictures.picture(seen),
+            user_kernel.kernel_facts(seen),
+            threads.source(seen),
+            "Your kernel: lanes of this warp; loads and stores of all",
+            user_kernel.command(seen, arguments or example),
+            {"warps.perfetto.json": threads.chrome_trace_json(seen)},
+        )
     )

@@ -1,7 +1,6 @@
-"""Format and convert coordinates along x, y and z, lanes and counts."""
+"""Format and convert coordinates along x, y and z, and counts."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 
 def linear_index(index: Sequence[int], sizes: Sequence[int]) -> int:
@@ -22,18 +21,6 @@ def format_index(number: int, sizes: Sequence[int]) -> str:
     """Format an index along one dim as a number, along two or three as coordinates."""
     found = unravel_index(number, sizes)
     return str(number) if sizes[1] == sizes[2] == 1 else str(found[: 2 if sizes[2] == 1 else 3])
-
-
-def format_numbers(numbers: Sequence[int]) -> str:
-    """Abbreviate ascending numbers: "3", "0..17", "0, 2 .. 30"."""
-    if len(numbers) < 3:
-        return ", ".join(map(str, numbers))
-    steps = {b - a for a, b in pairwise(numbers)}
-    if steps == {1}:
-        return f"{numbers[0]}..{numbers[-1]}"
-    if len(steps) == 1:
-        return f"{numbers[0]}, {numbers[1]} .. {numbers[-1]}"
-    return f"{numbers[0]}, {numbers[1]}, ... ({len(numbers)} of them)"
 
 
 def format_count(number: int, what: str) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from minifuse.simt import cuda
 
 
@@ -42,6 +44,19 @@ def scale_2d(out: Any, a: Any) -> None:
     col = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     if row < out.shape[0] and col < out.shape[1]:
         out[row, col] = 2 * a[row, col]
+
+
+def reverse(out: Any, a: Any) -> None:
+    """Each block turns its part around in shared memory, behind a barrier."""
+    s = cuda.shared.array(128, np.float32)
+    t = cuda.threadIdx.x
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    n = min(cuda.blockDim.x, out.size - i + t)
+    if t < n:
+        s[t] = a[i]
+    cuda.syncthreads()
+    if t < n:
+        out[out.size - i + 2 * t - n] = s[n - 1 - t]
 
 
 def multiply_add(x: Any, y: Any) -> Any:

@@ -146,7 +146,8 @@ class Picture:
     hulls: tuple[Hull, ...] = ()
     """Hulls in all steps."""
     layout: tuple[tuple[str, ...], ...] = ()
-    """The names of the grids in rows, as in a table whose cells may be empty (""); by default the browser arranges them."""
+    """The names of the grids in rows, as in a table whose cells may be empty (""); by default the browser arranges them.
+    A grid whose name is in the same column of successive rows extends over them."""
     numbers: tuple[tuple[str, str], ...] = ()
     """(value, what it counts): a few numbers to look at, in steps that have none of their own."""
     first: int = 0
@@ -199,8 +200,10 @@ class Picture:
         names = {grid.name for grid in self.grids}
         if unknown := [end for end in ends if end not in places]:
             raise ValueError(f"an edge or hull is at {unknown[0]}, where no cell is")
-        if self.layout and sorted(filter(None, sum(self.layout, ()))) != sorted(names):
-            raise ValueError(f"the layout has {self.layout}, expected each of {', '.join(sorted(names))} once")
+        named = [name for row in self.layout for name in set(row) - {""}]
+        is_twice = any(row.count(name) > 1 for row in self.layout for name in names)
+        if self.layout and (set(named) != names or is_twice):
+            raise ValueError(f"the layout has {self.layout}, expected each of {', '.join(sorted(names))} once in a row")
 
 
 def picture_data(picture: Picture) -> dict[str, Any]:

@@ -36,6 +36,7 @@ SUBJECTS = {
     "the same without its guard": Subject(1, kernels.scale_unguarded, lambda a: 2 * a),
     "two elements for each thread": Subject(1, kernels.scale_in_strides, lambda a: 2 * a, 2),
     "neighbours take turns": Subject(1, kernels.scale_by_turns, lambda a: np.where(np.arange(a.size) % 2, -a, 2 * a)),
+    "reversed through shared memory": Subject(1, kernels.reverse, lambda a: a[::-1]),
     "a matrix, in two dims": Subject(2, kernels.scale_2d, lambda a: 2 * a),
     "minifuse: exp(x)": Subject(1, None, lambda x: mf.exp(x), traced_as="exp"),
     "minifuse: x * y + 1, y in one row": Subject(
@@ -47,7 +48,7 @@ SUBJECTS = {
 
 def plan_launch(subject: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
     """Return the launch, its expected result, and the array that it writes, if known."""
-    a = (np.arange(prod(shape), dtype=np.float32) / 8).reshape(shape)
+    a = (np.arange(prod(shape), dtype=np.float32) / 4).reshape(shape)
     if subject.kernel is not None:
         grid = tuple(-(-n // (b * subject.threads_over)) for n, b in zip(reversed(shape), block, strict=False))
         out = np.zeros_like(a)

@@ -3,28 +3,26 @@
 A launch runs in the interpreter, and one of its blocks is traced line by line. All values come from the threads themselves.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.core.errors import MinifuseError
 from minifuse.simt import Trace
-from minifuse.simt.record import ArrayInfo
 
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
-from .coordinates import format_count, format_index, format_numbers, linear_index, unravel_index
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED, Cell, Frame, Grid, Picture, ribbon
+from .coordinates import format_count, linear_index, unravel_index
+from .launch_steps import WARP, chrome_trace
 from .subjects import SUBJECTS, Shape, input_names, plan_launch
-from .thread_timelines import BlockTimelines, Step, annotate_source, kernel_lines, trace_timelines
+from .thread_memory import Access
+from .thread_places import ThreadPlaces, place_threads
+from .thread_timelines import BlockTimelines, annotate_source, kernel_lines, trace_timelines
 
-MAX_DRAWN_ELEMENTS = 512  # elements of an array, and threads of the drawn blocks
-MAX_DRAWN_BLOCKS = 8
-WARP, COLUMNS = 32, 8  # columns of a block and of a line of elements: a warp is four rows
-MEANS = ((OTHER, "runs the line"), (WASTED, "outside its array"))
+MAX_ELEMENTS = 512  # of an array
 
 
 @dataclass(frozen=True)
@@ -39,23 +37,14 @@ class TracedLaunch:
     is_right: bool
     thread: int
     """The linear index of the thread in the block of `timelines`."""
+    places: ThreadPlaces | None = None
+    """The blocks that are drawn; they exist if there is a plan."""
 
     @property
     def trace(self) -> Trace:
         """The trace; it exists if there is a plan."""
         assert self.timelines is not None
         return self.timelines.trace
-
-
-class Access(NamedTuple):
-    """An element that a thread accessed."""
-
-    array: str
-    element: int
-    is_store: bool
-    thread: tuple[int, int]
-    """Block, and thread in it."""
-    event: int
 
 
 def run_launch(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0, 0)) -> TracedLaunch:
@@ -80,99 +69,29 @@ def run_launch(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (
     about = SUBJECTS[subject]
     if len(shape) != about.dims or min(shape, default=0) < 0:
         raise MinifuseError(f"{subject}: the shape is {shape}; expected {about.dims} sizes")
-    if prod(shape) > MAX_DRAWN_ELEMENTS:
-        raise MinifuseError(f"{prod(shape):,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
+    if prod(shape) > MAX_ELEMENTS:
+        raise MinifuseError(f"{prod(shape):,} elements; expected at most {MAX_ELEMENTS}, so that each can be seen")
     plan, expected, out = plan_launch(about, shape, block)
     if plan is None:
         return TracedLaunch(subject, shape, None, None, True, 0)
-    timelines = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
+    timelines, places, thread = trace_near(plan, of)
     result = out if out is not None else timelines.trace.outputs.get("out0", np.zeros(0))
     is_same = result.size == expected.size and np.allclose(result.reshape(-1), expected.reshape(-1), rtol=1e-6)
-    return TracedLaunch(
-        subject, shape, plan, timelines, timelines.trace.is_complete and is_same, min(of[1], prod(plan.block) - 1)
-    )
+    return TracedLaunch(subject, shape, plan, timelines, timelines.trace.is_complete and is_same, thread, places)
 
 
-def accesses(trace: Trace) -> list[Access]:
-    """Return every accessed element of global memory, in order; a vector load accesses several."""
-    events, accessed = trace.events, list[Access]()
-    for k in range(len(events.block)):
-        info = trace.arrays[events.array[k]]
-        if info.space == "global":
-            first = (int(events.address[k]) - info.base) // info.itemsize
-            thread = int(events.block[k]), int(events.thread[k])
-            is_store = events.kind[k] != 0
-            accessed += [
-                Access(info.name, first + n, bool(is_store), thread, k)
-                for n in range(int(events.nbytes[k]) // info.itemsize)
-            ]
-    return accessed
+def trace_near(plan: LaunchPlan, of: tuple[int, int]) -> tuple[BlockTimelines, ThreadPlaces, int]:
+    """Run a launch, and record the blocks that are drawn with this block and thread; larger numbers mean the last ones."""
+    grid, block = (three_sizes(sizes) for sizes in (plan.grid, plan.block))
+    chosen, thread = min(of[0], prod(grid) - 1), min(of[1], prod(block) - 1)
+    places = place_threads(grid, block, chosen, thread)
+    return trace_timelines(plan, chosen, places.blocks), places, thread
 
 
-def picture(launch: TracedLaunch) -> Picture:
-    """Draw blocks of threads, the elements that they access, and the lanes of one warp; frames show one thread."""
-    if launch.plan is None:
-        return Picture("There are no elements, so nothing is launched.", (Grid("blocks", "no blocks", 1, 1, ()),))
-    touched = accesses(launch.trace)
-    grids = [*block_grids(launch, touched), *array_grids(launch, touched), lane_mask_grid(launch)]
-    return Picture(sentence(launch), tuple(grids), tuple(frames(launch, touched)), MEANS)
-
-
-def drawn_blocks(launch: TracedLaunch) -> range:
-    """Return the consecutive blocks that are drawn, with the chosen one among them."""
-    assert launch.plan is not None
-    assert launch.timelines is not None
-    total = prod(launch.plan.grid)
-    count = min(total, MAX_DRAWN_BLOCKS, max(MAX_DRAWN_ELEMENTS // launch.trace.threads, 1))
-    first = min(launch.timelines.block // count * count, total - count)
-    return range(first, first + count)
-
-
-def block_grids(launch: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
-    """Draw a grid for each drawn block; its cells are threads."""
-    trace, shown = launch.trace, drawn_blocks(launch)
-    assert launch.timelines is not None
-    total, working = prod(trace.grid), dict[tuple[int, int], list[Access]]()
-    for access in touched:
-        working.setdefault(access.thread, []).append(access)
-    part = f", of blocks {shown[0]}..{shown[-1]} of {total}" if len(shown) < total else f" of {total}"
-    grids = list[Grid]()
-    for block in shown:
-        is_flat = trace.block[1:] == (1, 1)
-        places = range(-(-trace.threads // WARP) * WARP if is_flat else trace.threads)
-        cells = [thread_cell(launch, block, thread, working.get((block, thread), [])) for thread in places]
-        columns = COLUMNS if is_flat else trace.block[0]
-        placed = ribbon("", "", cells, columns)
-        rows = placed.rows
-        names = tuple(
-            (f"warp {r * columns // WARP}" if r * columns % WARP == 0 else "") if is_flat else f"y {r}" for r in range(rows)
-        )
-        above = () if is_flat else tuple(f"x {c}" for c in range(columns))
-        title = f"block {format_index(block, trace.grid)}{part if block == shown[0] else ''}: {trace.threads} threads"
-        grids.append(Grid(f"block{block}", title, rows, columns, placed.cells, names, above))
-    return grids
-
-
-def thread_cell(launch: TracedLaunch, block: int, thread: int, done: Sequence[Access]) -> Cell:
-    """Return the cell of a thread, or an empty one if the block does not fill its last warp."""
-    timelines, trace = launch.timelines, launch.trace
-    assert timelines is not None
-    warp, lane = divmod(thread, WARP)
-    if thread >= trace.threads:
-        return Cell(0, 0, "", f"block {block}, warp {warp}, lane {lane}: no thread, since the block ends before", IDLE)
-    is_chosen = (block, thread) == (timelines.block, launch.thread)
-    where = f"block {format_index(block, trace.grid)}, thread {format_index(thread, trace.block)}, warp {warp}, lane {lane}"
-    if done:
-        words, kind = "; ".join(describe_accesses(done)), ""
-    elif (block, thread) not in timelines.began:
-        words, kind = "never began, since the launch was ended", IDLE
-    else:
-        words, kind = "touches no memory", IDLE
-    fault = find_fault(trace, block, thread)
-    text = f"{thread}!" if fault else str(thread)
-    label = f"{where}: {fault or words}{', chosen' * is_chosen}"
-    links = (f"t{block}.{thread}", f"T{block}.{thread}")
-    return Cell(0, 0, text, label, CHOSEN if is_chosen else kind, links)
+def three_sizes(sizes: Sequence[int]) -> tuple[int, int, int]:
+    """Return sizes along x, y and z; those that are not given are 1."""
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
 
 
 def find_fault(trace: Trace, block: int, thread: int) -> str:
@@ -193,50 +112,6 @@ def describe_accesses(done: Sequence[Access]) -> list[str]:
         if names:
             parts.append(f"{verb} {', '.join(names[:8])}{' and more' if len(names) > 8 else ''}")
     return parts
-
-
-def array_grids(launch: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
-    """Draw the arrays in memory, outputs first, each element with the threads that access it."""
-    trace, timelines = launch.trace, launch.timelines
-    assert timelines is not None
-    chosen, grids = (timelines.block, launch.thread), list[Grid]()
-    by_element = dict[tuple[str, int], list[Access]]()
-    for access in touched:
-        by_element.setdefault((access.array, access.element), []).append(access)
-    outputs = {access.array for access in touched if access.is_store}
-    known = [info for info in trace.arrays if info.space == "global"]
-    for info in sorted(known, key=lambda info: info.name not in outputs):
-        cells = list[Cell]()
-        for element in range(prod(info.shape)):
-            done = by_element.get((info.name, element), [])
-            threads = list(dict.fromkeys(access.thread for access in done))
-            kinds = [STORE if access.is_store else LOAD for access in done if access.thread == chosen]
-            names = [f"thread {t} of block {b}" for b, t in threads]
-            verb = "written by" if info.name in outputs else "read by"
-            by = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") or "nobody"
-            kind = kinds[-1] if kinds else "" if done else IDLE
-            label = f"{info.name}[{element}], {verb} {by}"
-            links = (*[f"t{b}.{t}" for b, t in threads[:16]], f"{info.name}.{element}")
-            cells.append(Cell(0, 0, str(element), label, kind, links))
-        cells += out_of_bounds_cells(trace, info)
-        columns = launch.shape[-1] if prod(info.shape) == prod(launch.shape) and 1 < len(launch.shape) <= 2 else COLUMNS
-        grids.append(ribbon(info.name, f"{info.name}, {info.dtype}, in memory", cells, max(columns, 1)))
-    return grids
-
-
-def out_of_bounds_cells(trace: Trace, info: ArrayInfo) -> list[Cell]:
-    """Return the cell past the end of an array whose access ended the launch; for most arrays none."""
-    if trace.is_complete or not trace.findings:
-        return []
-    error = trace.findings[-1]
-    element, size = error.element or (), prod(info.shape)
-    if error.array != info.name or len(element) != 1 or len(info.shape) != 1 or element[0] < size:
-        return []
-    block = linear_index(tuple(error.block or (0,)), trace.grid)
-    threads = [linear_index(tuple(index), trace.block) for index in error.threads or ()]
-    by = ", ".join(f"thread {t} of block {block}" for t in threads)
-    label = f"{info.name}[{element[0]}] lies outside: {info.name} has {format_count(size, 'element')}; asked for by {by}"
-    return [Cell(0, 0, f"{element[0]}!", label, WASTED, tuple(f"t{block}.{t}" for t in threads))]
 
 
 # One warp, line by line.
@@ -262,73 +137,9 @@ def lane_groups(launch: TracedLaunch) -> list[list[int]]:
     return list(groups.values())
 
 
-def lane_mask_grid(launch: TracedLaunch) -> Grid:
-    """Draw which lanes of the chosen warp run which line; lanes with the same lines share a column."""
-    masks, columns = lanes_by_line(launch), lane_groups(launch)
-    cells = [
-        Cell(
-            row,
-            column,
-            str(len(lanes)) if bits >> lanes[0] & 1 else "",
-            f"line {line}, lanes {format_numbers(lanes)}: {'run it' if bits >> lanes[0] & 1 else 'wait or are done'}",
-            OTHER if bits >> lanes[0] & 1 else IDLE,
-            (f"line{line}.{column}",),
-        )
-        for row, (line, bits) in enumerate(masks.items())
-        for column, lanes in enumerate(columns)
-    ]
-    block = launch.timelines.block if launch.timelines else 0
-    title = f"warp {launch.thread // WARP} of block {block}: how many lanes run each line"
-    names = tuple(f"lanes {format_numbers(lanes)}" for lanes in columns)
-    return Grid("mask", title, max(len(masks), 1), len(columns), tuple(cells), tuple(f"line {n}" for n in masks), names)
-
-
 def has_run(launch: TracedLaunch, lane: int) -> bool:
     """Return True if a lane of the chosen warp ran any line."""
     return any(bits >> lane & 1 for bits in lanes_by_line(launch).values())
-
-
-def frames(launch: TracedLaunch, touched: Sequence[Access]) -> list[Frame]:
-    """Return a frame of the launch, and one for each line that the chosen thread ran."""
-    timelines = launch.timelines
-    assert timelines is not None
-    assert launch.plan is not None
-    steps, texts, drawn = timelines.steps.get(launch.thread, ()), kernel_lines(launch.plan), [Frame(sentence(launch))]
-    chosen, first = (timelines.block, launch.thread), launch.thread // WARP * WARP
-    thread_accesses, masks = [access for access in touched if access.thread == chosen], lanes_by_line(launch)
-    column = next(k for k, lanes in enumerate(lane_groups(launch)) if launch.thread - first in lanes)
-    not_accessed = [(f"{a.array}.{a.element}", "") for a in thread_accesses]
-    for k, step in enumerate(steps, start=1):
-        done = [access for access in thread_accesses if step.first <= access.event < step.last]
-        bits = masks[step.line]
-        others = [lane for lane in range(min(WARP, launch.trace.threads - first)) if first + lane != launch.thread]
-        kinds = dict(not_accessed)
-        kinds |= {f"{a.array}.{a.element}": STORE if a.is_store else LOAD for a in done}
-        kinds |= {f"T{timelines.block}.{first + lane}": OTHER if bits >> lane & 1 else IDLE for lane in others}
-        kinds |= {f"line{step.line}.{column}": CHOSEN}
-        description = describe_step(launch, step, done, texts.get(step.line, "").strip(), bits)
-        drawn.append(Frame(f"Step {k} of {len(steps)}, {description}", tuple(kinds.items())))
-    return drawn
-
-
-def describe_step(launch: TracedLaunch, step: Step, done: Sequence[Access], text: str, bits: int) -> str:
-    """Describe one step."""
-    parts = [f"{name} = {value}" for name, value in step.values[:4]]
-    values = launch.trace.events.value
-    single = {access.event: access for access in reversed(done)}
-    parts += [
-        f"{'writes' if a.is_store else 'reads'} {a.array}[{a.element}]{vector_note(done, a)} = {values[a.event]:.6g}"
-        for a in sorted(single.values(), key=lambda a: a.event)[:4]
-    ]
-    possible = min(WARP, launch.trace.threads - launch.thread // WARP * WARP)
-    what = "; ".join(parts) or "decides what comes next"
-    return f"line {step.line}: {text}  —  {what}. {bits.bit_count()} of {possible} lanes of the warp run this line."
-
-
-def vector_note(done: Sequence[Access], first: Access) -> str:
-    """Explain that a vector access includes the elements after its first."""
-    count = sum(access.event == first.event for access in done)
-    return f" and the {count - 1} behind it, of which the first" if count > 1 else ""
 
 
 def sentence(launch: TracedLaunch) -> str:
@@ -343,9 +154,7 @@ def sentence(launch: TracedLaunch) -> str:
         f"{total - idle} of {format_count(total, 'thread')} touch memory, for {format_count(prod(launch.shape), 'element')}"
     )
     rest = f"; {idle} without work: hatched" if idle else "; none is idle"
-    steps = len(timelines.steps.get(launch.thread, ()))
-    life = f"Thread {launch.thread} of block {timelines.block} runs {format_count(steps, 'line')}: step through them."
-    return f"{each}: {work}{rest}. {life}"
+    return f"{each}: {work}{rest}."
 
 
 def idle_threads(launch: TracedLaunch) -> int:
@@ -372,7 +181,9 @@ def facts(launch: TracedLaunch) -> list[Fact]:
             DERIVED,
             "thread // 32, thread % 32",
         ),
-        Fact("lines that it ran", f"{len(steps)}{' and more' * (launch.thread in timelines.cut)}", TRACED),
+        Fact(
+            "lines that it ran", f"{len(steps)}{' and more' * ((timelines.block, launch.thread) in timelines.cut)}", TRACED
+        ),
         Fact("grid", " x ".join(map(str, trace.grid)), TRACED, "blocks along x, y and z"),
         Fact("block", " x ".join(map(str, trace.block)), TRACED, "threads along x, y and z"),
         Fact("threads that touch no memory", f"{idle_threads(launch)} of {prod(trace.grid) * trace.threads}", TRACED),
@@ -431,6 +242,18 @@ def source(launch: TracedLaunch) -> list[Line]:
     return annotate_source(
         launch.plan, launch.trace, {line: bits.bit_count() for line, bits in lanes_by_line(launch).items()}
     )
+
+
+def kernel_texts(launch: TracedLaunch) -> dict[int, str]:
+    """Return line number -> text of the kernel."""
+    return kernel_lines(launch.plan) if launch.plan is not None else {}
+
+
+def chrome_trace_json(launch: TracedLaunch) -> str:
+    """Return the timeline of the warps as a JSON file that Perfetto opens; empty if nothing was launched."""
+    if launch.timelines is None:
+        return ""
+    return json.dumps(chrome_trace(launch.timelines, launch.thread, kernel_texts(launch)))
 
 
 def command(launch: TracedLaunch) -> str:

@@ -17,8 +17,7 @@ from minifuse.cli.subjects import load_kernel, parse_kernel_arguments, parse_siz
 from minifuse.core.errors import MinifuseError
 
 from .cited_facts import Fact
-from .thread_timelines import trace_timelines
-from .threads import TracedLaunch, facts
+from .threads import TracedLaunch, facts, trace_near
 
 MAX_CHARACTERS = 400
 MAX_THREADS, MAX_ELEMENTS = 512, 4096  # threads of all blocks; elements of one array
@@ -57,9 +56,8 @@ def run_launch(what: str, grid: str, block: str, arguments: str, of: tuple[int, 
             f"an array of {max(sizes):,} elements; expected at most {MAX_ELEMENTS}, so that each can be seen"
         )
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
-    timelines = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
-    thread = min(of[1], prod(plan.block) - 1)
-    return TracedLaunch(what, (max(sizes, default=0),), plan, timelines, timelines.trace.is_complete, thread)
+    timelines, places, thread = trace_near(plan, of)
+    return TracedLaunch(what, (max(sizes, default=0),), plan, timelines, timelines.trace.is_complete, thread, places)
 
 
 def find_kernel(what: str) -> Any:

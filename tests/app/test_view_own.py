@@ -3,7 +3,8 @@
 import pytest
 
 from minifuse.core.errors import MinifuseError
-from project.views import threads, user_kernel
+from project.views import thread_pictures, threads, user_kernel
+from project.views.picture import RACE
 
 SOURCE = """
 from numba import cuda
@@ -31,7 +32,7 @@ def test_user_kernel_is_run_and_counted(kernel_file):
     request = f"{kernel_file}:scale"
     assert user_kernel.example(request) == "x=64:float32 y=64:float32"
     seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
-    assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
+    assert "50 of 64 threads touch memory" in thread_pictures.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
     found = {fact.name: fact for fact in user_kernel.kernel_facts(seen)}
@@ -44,6 +45,16 @@ def test_user_kernel_is_run_and_counted(kernel_file):
 def test_race_is_reported(kernel_file):
     seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "2", "x=4:float32")
     assert any("Race" in fact.name for fact in user_kernel.kernel_facts(seen))
+
+
+def test_threads_of_a_race_are_joined(kernel_file):
+    picture = thread_pictures.picture(user_kernel.run_launch(f"{kernel_file}:race", "1", "2", "x=4:float32"))
+    [frame] = [frame for frame in picture.frames if frame.sentence.startswith("Race at x[0]: ")]
+    assert dict(frame.kinds)["x.0"] == RACE
+    [edge] = [edge for edge in frame.edges if edge.kind == RACE]
+    assert {edge.start, edge.end} == {("threads", 0, 0), ("threads", 0, 1)}
+    clean = thread_pictures.picture(user_kernel.run_launch(f"{kernel_file}:scale", "2", "32", "x=64:float32 y=64:float32"))
+    assert RACE not in {edge.kind for frame in clean.frames for edge in frame.edges}
 
 
 def test_changed_file_is_reloaded(kernel_file):
@@ -104,16 +115,15 @@ def test_one_element_and_empty_arrays_draw(tmp_path, size):
     arguments = f"x={size}:float32 out=1:float32"
     seen = user_kernel.run_launch(f"{path}:count", "1", "1", arguments)
     assert seen.trace.is_complete
-    assert threads.picture(seen).as_data()["sentence"]
+    assert thread_pictures.picture(seen).as_data()["sentence"]
     assert user_kernel.kernel_facts(seen)
     assert user_kernel.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
 
 
 def test_an_access_to_an_empty_array_is_out_of_bounds(kernel_file):
     seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "1", "x=0:float32")
-    [place] = [
-        cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
-    ]
+    cells = [cell for grid in thread_pictures.picture(seen).grids for cell in grid.cells]
+    [place] = [cell for cell in cells if cell.text == "0!" and "lies" in cell.label]
     assert "x[0] lies outside: x has 0 elements" in place.label
 
 
@@ -125,7 +135,7 @@ def test_endless_kernel_is_reported_with_its_line(tmp_path, body):
     path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
     seen = user_kernel.run_launch(f"{path}:waits", "1", "2", "x=4:float32")
     assert not seen.is_right
-    assert "kernel waits: " in threads.picture(seen).sentence
+    assert "kernel waits: " in thread_pictures.picture(seen).sentence
     (told,) = [fact for fact in user_kernel.kernel_facts(seen) if fact.name.endswith("LimitError")]
     assert "thread 0 of block 0" in told.value
     assert "mine.py:5" in told.value

@@ -104,6 +104,11 @@ def test_a_layout_has_each_grid_once(layout):
         Picture("", (TWO,), layout=layout)
 
 
+def test_a_grid_may_extend_over_rows_of_a_layout():
+    one = Grid("b", "", 1, 1, (Cell(0, 0, "", ""),))
+    assert Picture("", (TWO, one), layout=(("a", "b"), ("a", ""))).as_data()["layout"] == [["a", "b"], ["a", ""]]
+
+
 def test_picture_may_rename_kinds():
     picture = Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", LOAD),)),), words=((LOAD, "seen once"),))
     assert picture.as_rows()[0]["is"] == "seen once"

@@ -1,5 +1,6 @@
 """The view of threads and blocks: each thread accesses the elements that its index selects."""
 
+import json
 from math import prod
 
 import numpy as np
@@ -10,10 +11,14 @@ from streamlit.testing.v1 import AppTest
 
 from minifuse.core.errors import MinifuseError
 from project.views import threads
-from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED
+from project.views.launch_steps import align_paths, launch_steps
+from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, PATH, STORE, WASTED
+from project.views.thread_memory import accesses
+from project.views.thread_pictures import picture as picture_of
+from project.views.thread_places import MAX_DRAWN_THREADS, place_threads
 
-GUARDED, UNGUARDED, STRIDES, TURNS, MATRIX, EXP, TIMES, ROWS = threads.SUBJECTS
-ONE_DIM, TWO_DIMS = (GUARDED, STRIDES, TURNS, EXP), (MATRIX, TIMES, ROWS)
+GUARDED, UNGUARDED, STRIDES, TURNS, REVERSE, MATRIX, EXP, TIMES, ROWS = threads.SUBJECTS
+ONE_DIM, TWO_DIMS = (GUARDED, STRIDES, TURNS, REVERSE, EXP), (MATRIX, TIMES, ROWS)
 bounded = settings(derandomize=True, max_examples=25, deadline=None)
 
 
@@ -27,11 +32,11 @@ def test_one_dim_launch_writes_each_element_once(subject, size, block, of, threa
     seen = threads.run_launch(subject, (size,), (block,), (of, thread))
     assert seen.is_right
     assert not seen.trace.hazards()
-    stores = [access.element for access in threads.accesses(seen.trace) if access.is_store]
+    stores = [access.element for access in accesses(seen.trace) if access.is_store]
     assert sorted(stores) == list(range(size))
     assert seen.thread < seen.trace.threads
     assert seen.timelines.block < prod(seen.trace.grid)
-    threads.picture(seen)
+    picture_of(seen)
     threads.facts(seen)
 
 
@@ -39,13 +44,13 @@ def test_one_dim_launch_writes_each_element_once(subject, size, block, of, threa
 @given(some.sampled_from(TWO_DIMS), some.integers(0, 12), some.integers(0, 12), some.integers(1, 9), some.integers(1, 5))
 def test_two_dim_launch_writes_all_elements_or_is_empty(subject, rows, columns, along_x, along_y):
     seen = threads.run_launch(subject, (rows, columns), (along_x, along_y), (1, 5))
-    picture = threads.picture(seen)
+    picture = picture_of(seen)
     assert seen.is_right
     if seen.plan is None:
         assert rows * columns == 0
         assert "nothing is launched" in picture.sentence
         return
-    outputs = {access.element for access in threads.accesses(seen.trace) if access.is_store}
+    outputs = {access.element for access in accesses(seen.trace) if access.is_store}
     assert outputs == set(range(rows if subject == ROWS else rows * columns))
 
 
@@ -53,18 +58,17 @@ def test_two_dim_launch_writes_all_elements_or_is_empty(subject, rows, columns, 
 @given(some.integers(1, 200), some.integers(1, 64), some.integers(0, 8), some.integers(0, 63))
 def test_guarded_threads_past_the_end_are_idle(size, block, of, thread):
     seen = threads.run_launch(GUARDED, (size,), (block,), (of, thread))
-    picture = threads.picture(seen)
+    picture = picture_of(seen)
     blocks = -(-size // block)
     assert threads.idle_threads(seen) == blocks * block - size
-    for k in threads.drawn_blocks(seen):
-        for cell in grid_named(picture, f"block{k}").cells:
-            lane = cell.row * threads.COLUMNS + cell.column
-            is_thread = lane < block
-            is_busy = is_thread and k * block + lane < size
+    cells = {cell.links[0]: cell for cell in grid_named(picture, "threads").cells}
+    assert len(cells) == len(seen.places.blocks) * block
+    for k in seen.places.blocks:
+        for lane in range(block):
+            cell, element = cells[f"t{k}.{lane}"], k * block + lane
             is_chosen = (k, lane) == (seen.timelines.block, seen.thread)
-            assert cell.kind == (CHOSEN if is_chosen else "" if is_busy else IDLE)
-            assert cell.text == (str(lane) if is_thread else "")
-            assert (f"reads a[{k * block + lane}]" in cell.label) == is_busy
+            assert cell.kind == (CHOSEN if is_chosen else "" if element < size else IDLE)
+            assert (f"reads a[{element}]" in cell.label) == (element < size)
 
 
 @bounded
@@ -84,11 +88,16 @@ def test_two_dim_thread_index_has_the_right_axes():
     assert seen.trace.grid[:2] == (3, 4)
     assert values["my name: row"] == "1 * 2 + 1 = 3"  # block 5 lies at x 2, y 1; thread 6 at x 2, y 1
     assert values["my name: col"] == "2 * 4 + 2 = 10"
-    block = grid_named(threads.picture(seen), "block5")
-    assert (block.rows, block.columns) == (2, 4)
-    (cell,) = [cell for cell in block.cells if cell.kind == CHOSEN]
-    assert (cell.row, cell.column) == (1, 2)
+    picture = picture_of(seen)
+    (cell,) = [cell for cell in grid_named(picture, "threads").cells if cell.kind == CHOSEN]
+    assert (cell.row, cell.column) == (3, 10)
     assert f"writes out[{3 * 11 + 10}]" in cell.label
+    texts = {cell.text for cell in grid_named(picture, "formula").cells}
+    assert {"row = 1 * 2 + 1 = 3", "col = 2 * 4 + 2 = 10", "3 * 11 + 10 = element 43"} <= texts
+    hulls = {(hull.start[1:], hull.rows, hull.columns): hull.kind for hull in picture.hulls}
+    assert hulls.pop(((0, 0), 7, 11)) == STORE  # the matrix
+    assert hulls.pop(((2, 8), 2, 4)) == CHOSEN
+    assert set(hulls) == {((2 * y, 4 * x), 2, 4) for y in range(4) for x in range(3)} - {((2, 8), 2, 4)}
 
 
 @bounded
@@ -105,36 +114,179 @@ def test_line_masks_match_the_guard_and_the_branches(size, block, thread):
     expected += [mask_of(lambda i: i < size)]
     expected += [mask_of(lambda i: i < size and i % 2 == 0), mask_of(lambda i: i < size and i % 2 == 1)]
     assert list(threads.lanes_by_line(seen).values()) == [mask for mask in expected if mask]
-    grid = threads.lane_mask_grid(seen)
-    columns = threads.lane_groups(seen)
-    for cell in grid.cells:
-        is_run = list(threads.lanes_by_line(seen).values())[cell.row] >> columns[cell.column][0] & 1
-        assert cell.kind == (OTHER if is_run else IDLE)
-        assert cell.text == (str(len(columns[cell.column])) if is_run else "")
+    steps = launch_steps(seen.timelines, seen.thread)
+    assert [step.lanes(0, thread_warp(seen)) for step in steps if step.lanes(0, thread_warp(seen))] == [
+        mask for mask in expected if mask
+    ]
+
+
+def thread_warp(seen):
+    return seen.thread // 32
+
+
+@bounded
+@given(some.integers(1, 100), some.integers(1, 100), some.integers(0, 99))
+def test_warp_timeline_counts_the_lanes_of_each_step(size, block, thread):
+    seen = threads.run_launch(TURNS, (size,), (block,), (0, thread))
+    cells = {(cell.row, cell.column): cell for cell in grid_named(picture_of(seen), "warps").cells}
+    warps = sorted({(b, t // 32) for b, t in seen.timelines.lives})
+    first = warps.index((seen.timelines.block, thread_warp(seen))) // 6 * 6
+    for row, (of, warp) in enumerate(warps[first : first + 6]):
+        for column, step in enumerate(launch_steps(seen.timelines, seen.thread)):
+            count = sum((b, t // 32) == (of, warp) for b, t in step.runs)
+            assert cells[row, column].text == (str(count) if count else "")
+            assert cells[row, column].kind == (PATH if count else IDLE)
 
 
 def test_thread_timeline_lists_lines_with_their_accesses():
     seen = threads.run_launch(STRIDES, (52,), (16,), (1, 3))  # 2 blocks: this thread has elements 19 and 51
-    overview, *steps = threads.picture(seen).frames
+    overview, *steps = picture_of(seen).frames
     assert not overview.kinds
     touched = [{link: kind for link, kind in frame.kinds if kind in (LOAD, STORE)} for frame in steps]
+    mine = [
+        {link: kind for link, kind in found.items() if link in ("a.19", "out.19", "a.51", "out.51")} for found in touched
+    ]
     first, second = {"a.19": LOAD, "out.19": STORE}, {"a.51": LOAD, "out.51": STORE}
-    assert touched == [{}, {}, first, {}, {}, second, {}, {}]
-    assert "i = 19" in steps[0].sentence
-    assert "reads a[19] = 2.375; writes out[19] = 4.75" in steps[2].sentence
-    assert "i = 51" in steps[3].sentence
+    assert mine == [{}, {}, first, {}, {}, second, {}, {}]
+    assert "i = 1 * 16 + 3 = 19" in steps[0].sentence
+    assert "reads a[19] = 4.75; writes out[19] = 9.5" in steps[2].sentence
+    assert "i = 19 + 2 * 16 = 51" in steps[3].sentence
+    assert [frame.line for frame in steps] == [step.line for step in seen.timelines.steps[3]]
+
+
+@bounded
+@given(
+    some.sampled_from([*ONE_DIM, *TWO_DIMS]),
+    some.integers(1, 16),
+    some.integers(1, 9),
+    some.integers(0, 9),
+    some.integers(0, 63),
+)
+def test_edges_join_the_thread_its_formula_and_its_elements(subject, size, block, of, thread):
+    shape, blocks = ((size * 7,), (block * 4,)) if threads.SUBJECTS[subject].dims == 1 else ((size, size), (block, 3))
+    seen = threads.run_launch(subject, shape, blocks, (of, thread))
+    picture, chosen = picture_of(seen), (seen.timelines.block, seen.thread)
+    at = {(grid.name, cell.row, cell.column): cell for grid in picture.grids for cell in grid.cells}
+    mine = {(a.array, a.element, a.is_store) for a in accesses(seen.trace, ("global", "shared")) if a.thread == chosen}
+    drawn = set()
+    for frame in picture.frames:
+        for edge in frame.edges:
+            start, end = at[edge.start], at[edge.end]
+            if edge.kind == CHOSEN:
+                assert start.links[0] == f"t{chosen[0]}.{chosen[1]}"
+                assert edge.end[0] == "formula"
+                assert (start.links[1], "") not in frame.kinds
+            else:
+                array, element = end.links[-1].split(".")
+                assert (array, int(element), edge.kind == STORE) in mine
+                drawn.add((array, int(element), edge.kind == STORE))
+        for flight in frame.flights:
+            assert "threads" in (flight.start[0], flight.end[0])
+    if subject == GUARDED:
+        assert drawn == mine
+
+
+@bounded
+@given(some.integers(1, 128), some.integers(1, 64), some.integers(0, 9))
+def test_memory_shows_what_was_stored_by_each_step(size, block, of):
+    seen = threads.run_launch(GUARDED, (size,), (block,), (of, 0))
+    picture = picture_of(seen)
+    last = dict(picture.frames[-1].texts)
+    of_drawn = {cell.links[-1]: cell for name in ("a", "out") for cell in grid_named(picture, name).cells}
+    for link, cell in of_drawn.items():
+        array, element = link.split(".")
+        value = int(element) / 4
+        if array == "a":
+            assert cell.text == f"{value:.3g}"
+            assert link not in last
+        else:
+            assert cell.text == ""
+            assert last.get(link, "") == (f"{2 * value:.3g}" if int(element) // block in seen.places.blocks else "")
+
+
+@pytest.mark.parametrize(("thread", "outcome"), [(2, "yes"), (3, "no")])
+def test_a_condition_shows_its_outcome_for_the_thread(thread, outcome):
+    cells = grid_named(picture_of(threads.run_launch(TURNS, (50,), (32,), (1, thread))), "formula").cells
+    assert [cell.text for cell in cells][1:3] == [f"{32 + thread} < 50? yes", f"{32 + thread} % 2 == 0? {outcome}"]
+
+
+def test_shared_memory_and_barriers_are_shown():
+    seen = threads.run_launch(REVERSE, (50,), (32,), (1, 3))
+    picture = picture_of(seen)
+    [barrier] = [k for k, frame in enumerate(picture.frames) if frame.sentence.startswith("Barrier: ")]
+    lanes = {kind for link, kind in picture.frames[barrier].kinds if link.startswith("T1.")}
+    assert lanes == {OTHER}
+    filled = dict(picture.frames[barrier - 1].texts)
+    assert [filled.get(f"s.{k}", "") for k in range(19)] == [*(f"{(32 + k) / 4:.3g}" for k in range(18)), ""]
+    ends = {(edge.kind, edge.end[0]) for edge in picture.frames[-1].edges}
+    assert ends == {(CHOSEN, "formula"), (LOAD, "s"), (STORE, "out")}
+    assert picture.frames[picture.first].line == picture.frames[barrier - 1].line
+
+
+def test_local_arrays_are_shown_with_their_values():
+    seen = threads.run_launch(EXP, (50,), (1,), (0, 3))
+    picture = picture_of(seen)
+    assert [cell.links[0] for cell in grid_named(picture, "local").cells][:4] == [f"local x0[{k}]" for k in range(4)]
+    texts = dict(picture.frames[-1].texts)
+    assert [texts[f"local x0[{k}]"] for k in range(4)] == ["3", "3.25", "3.5", "3.75"]
+
+
+def test_chrome_trace_has_an_event_for_each_line_of_each_warp():
+    seen = threads.run_launch(REVERSE, (50,), (40,), (1, 3))
+    trace = json.loads(threads.chrome_trace_json(seen))
+    lines = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    ran = [(b, t // 32, step.line) for (b, t), steps in seen.timelines.lives.items() for step in steps]
+    assert {(e["pid"], e["tid"], e["args"]["line"]) for e in lines} == set(ran)
+    assert sum(event["args"]["lanes"] for event in lines) == len(ran)
+    barriers = [event for event in trace["traceEvents"] if event["ph"] == "i"]
+    assert sorted((e["pid"], e["tid"]) for e in barriers) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    assert names == {"block 0", "block 1", "warp 0", "warp 1"}
+    for warp in {(e["pid"], e["tid"]) for e in lines}:
+        times = [event["ts"] for event in lines if (event["pid"], event["tid"]) == warp]
+        assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize(
+    ("paths", "lines"),
+    [
+        ([(1, 2, 4), (1, 3, 4)], [1, 2, 3, 4]),
+        ([(1, 2, 1, 2, 1), (1, 2, 1)], [1, 2, 1, 2, 1]),
+        ([(1, 2), (2, 1)], [1, 2, 1]),
+    ],
+)
+def test_paths_run_their_common_lines_together(paths, lines):
+    aligned = align_paths(paths)
+    assert [line for line, _ in aligned] == lines
+    for path in paths:
+        assert [path[running[path]] for _, running in aligned if path in running] == list(path)
+
+
+@bounded
+@given(some.tuples(*[some.integers(1, 5)] * 3), some.tuples(*[some.integers(1, 9)] * 3), some.data())
+def test_each_drawn_thread_has_a_place_of_its_own(grid, block, data):
+    chosen = data.draw(some.integers(0, prod(grid) - 1)), data.draw(some.integers(0, prod(block) - 1))
+    places = place_threads(grid, block, *chosen)
+    found = [places.find(b, t) for b in range(prod(grid)) for t in range(prod(block))]
+    drawn = [place for place in found if place]
+    assert len(set(drawn)) == len(drawn) == len(places.blocks) * prod(block[:2])
+    assert all(row < places.rows and column < places.columns for row, column in drawn)
+    assert places.find(*chosen)
+    for hull in places.hulls(chosen[0]):
+        assert hull.start[1:] in drawn
 
 
 def test_unguarded_kernel_shows_the_error_at_the_thread_at_fault():
     seen = threads.run_launch(UNGUARDED, (50,), (32,), (1, 18))
-    picture, known = threads.picture(seen), {fact.name: fact for fact in threads.facts(seen)}
+    picture, known = picture_of(seen), {fact.name: fact for fact in threads.facts(seen)}
     assert "access to element 50" in known["OutOfBoundsError"].value
     assert "access to element 50" in picture.sentence
     assert known["the result"].value == "not what it should be"
-    cells = {cell.text: cell for cell in grid_named(picture, "block1").cells}
-    assert "OutOfBoundsError at a(50,)" in cells["18!"].label
-    assert "never began" in cells["19"].label
-    assert "reads a[49]" in cells["17"].label
+    cells = {cell.links[0]: cell for cell in grid_named(picture, "threads").cells}
+    assert cells["t1.18"].text == "18!"
+    assert "OutOfBoundsError at a(50,)" in cells["t1.18"].label
+    assert "never began" in cells["t1.19"].label
+    assert "reads a[49]" in cells["t1.17"].label
     assert not seen.timelines.steps.get(19)
 
 
@@ -142,7 +294,7 @@ def test_unguarded_kernel_shows_the_error_at_the_thread_at_fault():
 @given(some.integers(1, 140), some.integers(1, 70))
 def test_element_past_the_end_is_drawn_and_linked_to_its_thread(size, block):
     seen = threads.run_launch(UNGUARDED, (size,), (block,))
-    picture = threads.picture(seen)
+    picture = picture_of(seen)
     wrong = [cell for grid in picture.grids for cell in grid.cells if cell.kind == WASTED]
     if size % block == 0:
         assert not wrong
@@ -152,8 +304,8 @@ def test_element_past_the_end_is_drawn_and_linked_to_its_thread(size, block):
     assert place in grid_named(picture, "a").cells
     assert place.text == f"{size}!"
     assert place.label.endswith(f"asked for by thread {thread} of block {of}")
-    if of in threads.drawn_blocks(seen):
-        [who] = [cell for cell in grid_named(picture, f"block{of}").cells if set(cell.links) & set(place.links)]
+    if of in seen.places.blocks:
+        [who] = [cell for cell in grid_named(picture, "threads").cells if set(cell.links) & set(place.links)]
         assert who.text == f"{thread}!"
 
 
@@ -165,7 +317,7 @@ def test_empty_and_single_elements_draw_at_every_block_size(subject):
         for block in ((1,) * dims, (33,) if dims == 1 else (16, 8)):
             for of in ((0, 0), (511, 1023)):
                 seen = threads.run_launch(subject, shape, block, of)
-                picture = threads.picture(seen)
+                picture = picture_of(seen)
                 assert picture.as_rows() or not prod(shape)
                 assert threads.facts(seen)
                 assert bool(threads.command(seen)) == bool(prod(shape))
@@ -180,11 +332,10 @@ def test_unguarded_kernel_is_correct_if_blocks_divide_the_size():
 
 def test_many_blocks_are_drawn_in_part():
     seen = threads.run_launch(GUARDED, (200,), (2,), (57, 1))
-    drawn = threads.drawn_blocks(seen)
-    assert len(drawn) == threads.MAX_DRAWN_BLOCKS
+    drawn = seen.places.blocks
+    assert len(drawn) == MAX_DRAWN_THREADS // 2
     assert 57 in drawn
-    titles = [grid.title for grid in threads.picture(seen).grids if grid.name.startswith("block")]
-    assert f"of blocks {drawn[0]}..{drawn[-1]} of 100" in titles[0]
+    assert f"of which blocks {drawn[0]}..{drawn[-1]}" in grid_named(picture_of(seen), "threads").title
 
 
 def test_source_counts_are_those_of_the_trace():
@@ -196,11 +347,12 @@ def test_source_counts_are_those_of_the_trace():
 
 def test_vector_loads_are_expanded_to_their_elements():
     seen = threads.run_launch(EXP, (50,), (1,), (0, 3))
-    mine = [a for a in threads.accesses(seen.trace) if a.thread == (0, 3) and not a.is_store]
+    mine = [a for a in accesses(seen.trace) if a.thread == (0, 3) and not a.is_store]
     assert [a.element for a in mine] == [12, 13, 14, 15]
-    output = grid_named(threads.picture(seen), "out0")
-    assert [cell.text for cell in output.cells if cell.kind == STORE] == ["12", "13", "14", "15"]
-    np.testing.assert_allclose(seen.trace.outputs["out0"], np.exp(np.arange(50, dtype=np.float32) / 8), rtol=1e-6)
+    [stored] = [edge.end for frame in picture_of(seen).frames for edge in frame.edges if edge.end[0] == "out0"][:1]
+    cells = {(cell.row, cell.column): cell for cell in grid_named(picture_of(seen), "out0").cells}
+    assert cells[stored[1:]].links[-1] == "out0.12"
+    np.testing.assert_allclose(seen.trace.outputs["out0"], np.exp(np.arange(50, dtype=np.float32) / 4), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -209,14 +361,6 @@ def test_vector_loads_are_expanded_to_their_elements():
 def test_invalid_shapes_are_errors(shape, message):
     with pytest.raises(MinifuseError, match=message):
         threads.run_launch(GUARDED, shape, (32,))
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([], ""), ([3], "3"), ([0, 1, 2], "0..2"), ([0, 2, 4], "0, 2 .. 4"), ([0, 1, 5], "0, 1, ... (3 of them)")],
-)
-def test_lane_numbers_are_abbreviated(numbers, text):
-    assert threads.format_numbers(numbers) == text
 
 
 def app():

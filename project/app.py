@@ -10,7 +10,7 @@ if __package__ in (None, ""):  # run as a script by Streamlit
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from project import warm_up
-from project.screens import OWN, PAGES
+from project.screens import OWN, PAGES, PASTED
 from project.screens.user_kernel import KERNEL
 
 ROOM = """
@@ -49,7 +49,7 @@ st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
 st.navigation(
     [
         st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)
-        for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
+        for found in (*PAGES, OWN if KERNEL in os.environ else PASTED)
     ],
     position="top",
 ).run()

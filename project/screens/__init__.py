@@ -58,5 +58,6 @@ PAGES = (
     Page("train", "Train", "How does a network learn, step by step?", "train", "gradients"),
 )
 
+PASTED = Page("own", "Your kernel", "What does my kernel do?", "pasted_kernel")
 OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")
-"""The page for `minifuse app --kernel`."""
+"""The page for `minifuse app --kernel`, in place of PASTED."""

@@ -10,7 +10,7 @@ if __package__ in (None, ""):  # run as a script by Streamlit
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from project import warm_up
-from project.screens import OWN, PAGES, page_of
+from project.screens import OWN, PAGES, PASTED, page_of
 from project.screens.user_kernel import KERNEL
 
 ROOM = """
@@ -47,7 +47,7 @@ EMBEDDED = """
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
 st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
 st.navigation(
-    [page_of(found) for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))],
+    [page_of(found) for found in (*PAGES, OWN if KERNEL in os.environ else PASTED)],
     position="top",
 ).run()
 warm_up.begin()  # once per server, after its first page is drawn

@@ -124,8 +124,9 @@ PAGES = (
 )
 """The pages in the order in which they build on one another: the path of the map."""
 
+PASTED = Page("own", "Your kernel", "What does my kernel do?", "pasted_kernel")
 OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")
-"""The page for `minifuse app --kernel`."""
+"""The page for `minifuse app --kernel`, in place of PASTED."""
 
 
 def show_next(page: Page) -> None:

@@ -43,12 +43,18 @@ def run_launch(what: str, grid: str, block: str, arguments: str, of: tuple[int, 
     MinifuseError
         The file, a size or an argument is not right, or there is more than can be drawn.
     """
+    return launch_kernel(find_kernel(what), what, grid, block, arguments, of)
+
+
+def launch_kernel(
+    kernel: Any, what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)
+) -> TracedLaunch:
+    """Launch a kernel, and trace one thread; `what` names it in messages."""
     if max(map(len, (grid, block, arguments))) > MAX_CHARACTERS:
         raise MinifuseError(f"a text of more than {MAX_CHARACTERS} characters; write less")
     blocks, threads = (parse_sizes(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
     if prod(blocks) * prod(threads) > MAX_THREADS:
         raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
-    kernel = find_kernel(what)
     values = parse_kernel_arguments(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
     if max(sizes, default=0) > MAX_ELEMENTS:
@@ -79,7 +85,12 @@ def load_cached(file: str, name: str, changed: int) -> Any:
 
 def example(what: str) -> str:
     """Return default arguments: an array of 64 elements for each parameter."""
-    parameters = inspect.signature(find_kernel(what)).parameters.values()
+    return example_of(find_kernel(what))
+
+
+def example_of(kernel: Any) -> str:
+    """Return default arguments of a kernel: an array of 64 elements for each parameter without a default."""
+    parameters = inspect.signature(kernel).parameters.values()
     return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
 
 

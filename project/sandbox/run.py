@@ -1,0 +1,138 @@
+"""Start the process that runs a pasted kernel, watch it, and read its answer."""
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minifuse.core.errors import MinifuseError
+
+from ..views.cited_facts import Fact, Line
+from ..views.picture import Picture
+from ..views.plain import from_plain
+from .system_calls import is_supported
+
+MAX_CHARACTERS = 10_000  # of the text
+MAX_ANSWER_NBYTES = 2 << 20
+START_SECONDS, RUN_SECONDS = 30.0, 8.0
+ROOT = Path(__file__).resolve().parents[2]
+READY = b"ready\n"
+
+
+@dataclass(frozen=True)
+class PastedRun:
+    """What a page shows of a kernel that ran."""
+
+    name: str
+    example: str
+    """The arguments that it ran with if none were given."""
+    picture: Picture
+    facts: tuple[Fact, ...]
+    lines: tuple[Line, ...]
+    written: tuple[int, int]
+    """How many elements of the arrays with stores were written by exactly one thread, and how many there are."""
+
+
+def run_pasted(
+    source: str, grid: str = "2", block: str = "32", arguments: str = "", of: tuple[int, int] = (0, 0)
+) -> PastedRun:
+    """Run the last kernel of a text in a process that can only compute.
+
+    Parameters
+    ----------
+    source : str
+        Python with `from numba import cuda` and a function with `@cuda.jit`. It runs in the child only.
+    grid, block, arguments : str
+        As for `user_kernel.run_launch`; without arguments, an array of 64 floats for each parameter.
+    of : tuple of two ints
+        The block and the thread to record.
+
+    Raises
+    ------
+    MinifuseError
+        This system offers no such process; the text is too long or has no kernel; an argument is not right; or the kernel
+        took more time or memory than it may.
+    """
+    if not is_supported():
+        raise MinifuseError("this system cannot run a text safely; it needs Linux with seccomp, on x86-64 or Arm")
+    if len(source) > MAX_CHARACTERS:
+        raise MinifuseError(f"a text of {len(source):,} characters; expected at most {MAX_CHARACTERS:,}")
+    request = {"source": source, "grid": grid, "block": block, "arguments": arguments, "of": list(of)}
+    answer = ask_child(json.dumps(request).encode() + b"\n")
+    if "error" in answer:
+        raise MinifuseError(str(answer["error"])[:2000])
+    try:
+        found: PastedRun = from_plain(PastedRun, answer)
+    except (TypeError, ValueError) as error:
+        raise MinifuseError(f"the kernel's process gave no picture: {error}") from error
+    return found
+
+
+def ask_child(request: bytes) -> dict[str, Any]:
+    """Start a child in an empty folder, send it a request, and return its answer; kill it when its time is over."""
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+    variables = {
+        **threads,
+        "PATH": "",
+        "NUMBA_CACHE_DIR": "",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
+    }
+    with tempfile.TemporaryDirectory(prefix="minifuse-kernel-") as folder:
+        Path(folder).chmod(0o755)
+        child = subprocess.Popen(
+            [sys.executable, "-B", "-m", "project.sandbox.child"],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            assert child.stdin is not None
+            began = read_until(child, START_SECONDS, len(READY))
+            if began != READY:
+                errors = child.stderr.read() if child.stderr else b""
+                raise MinifuseError(f"the kernel's process did not start: {errors[-400:].decode(errors='replace')}")
+            child.stdin.write(request)
+            child.stdin.close()
+            text = read_until(child, RUN_SECONDS, MAX_ANSWER_NBYTES)
+        finally:
+            child.kill()
+            child.wait()
+            for stream in (child.stdout, child.stderr):
+                stream.close()  # type: ignore[union-attr]
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        raise MinifuseError("the kernel's process ended without an answer: it took too much time or memory") from None
+    return answer if isinstance(answer, dict) else {"error": "the kernel's process gave no answer"}
+
+
+def read_until(child: "subprocess.Popen[bytes]", seconds: float, limit: int) -> bytes:
+    """Read what a process writes, until it ends, has written so many bytes, or the time is over.
+
+    Raises
+    ------
+    MinifuseError
+        The time is over, or there is more.
+    """
+    assert child.stdout is not None
+    found, end = bytearray(), time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(end - time.monotonic(), 0)):
+                raise MinifuseError(f"the kernel did not end within {seconds:g} s; it was stopped")
+            part = os.read(child.stdout.fileno(), 1 << 16)
+            found += part
+            if not part or (limit == len(READY) and len(found) >= limit):
+                return bytes(found)
+            if len(found) > limit:
+                raise MinifuseError(f"the kernel's process wrote more than {limit:,} bytes; it was stopped")

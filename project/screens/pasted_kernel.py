@@ -1,0 +1,80 @@
+"""The page Your kernel, for a kernel that is pasted or uploaded. It runs in a process that can only compute."""
+
+import streamlit as st
+
+from minifuse.core.errors import MinifuseError
+
+from ..frame import PageContent, show_error, show_head, show_page
+from ..sandbox.run import MAX_CHARACTERS, PastedRun, run_pasted
+from ..views.user_kernel import MAX_THREADS
+
+KERNEL = """from numba import cuda
+
+@cuda.jit
+def scale(x, y):
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if i < x.size:
+        y[i] = 2 * x[i]
+"""
+FORMULA = "cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"
+EXERCISE = KERNEL.replace(FORMULA, "cuda.threadIdx.x  # write the index formula")
+EXAMPLES = {"a kernel": KERNEL, "exercise: the index formula": EXERCISE}
+TEXT = "pasted_text"
+
+
+def page() -> None:
+    """Draw a launch of the pasted kernel, and the timeline of one of its threads."""
+    first, one, two, three, four, five = show_head(
+        "Your kernel", "Paste a numba.cuda kernel below: it runs lane by lane.", 1.1, 0.6, 0.7, 0.7, 0.7, 1.2
+    )
+    example = first.selectbox("begin with", list(EXAMPLES), key="pasted_example", bind="query-params", on_change=forget_text)
+    grid = one.text_input("blocks", placeholder="2", key="pasted_grid", bind="query-params")
+    block = two.text_input("threads of a block", placeholder="32", key="pasted_block", bind="query-params")
+    of_block = three.number_input("look at block", 0, MAX_THREADS, 1, key="pasted_of_block", bind="query-params")
+    thread = four.number_input("and its thread", 0, MAX_THREADS, 3, key="pasted_thread", bind="query-params")
+    given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
+    place = st.container()
+    source = choose_text(EXAMPLES[example])
+    with place:
+        try:
+            with st.spinner("The kernel runs"):
+                found = run_text(source, grid or "2", block or "32", given, (int(of_block), int(thread)))
+        except MinifuseError as error:
+            show_error(error)
+            return
+        if example != "a kernel":
+            st.caption(judge(found))
+        title = f"{found.name}: lanes of this warp; loads and stores in all"
+        show_page(PageContent("pasted", found.picture, found.facts, found.lines, title))
+
+
+def choose_text(example: str) -> str:
+    """Draw the field for the text, and the button to upload a file, and return the text."""
+    with st.expander("The text that runs", expanded=True):
+        file = st.file_uploader("or a file", type="py", key="pasted_file", max_upload_size=1)
+        uploaded = file.getvalue()[: MAX_CHARACTERS + 1].decode(errors="replace") if file else None
+        text = st.text_area("kernel", uploaded or example, 220, key=TEXT, disabled=uploaded is not None)
+        st.caption(
+            "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
+            "a few seconds; the text is not part of the address."
+        )
+    return uploaded or text or ""
+
+
+def forget_text() -> None:
+    """Take back the text, since another example was chosen."""
+    st.session_state.pop(TEXT, None)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def run_text(source: str, grid: str, block: str, arguments: str, of: tuple[int, int]) -> PastedRun:
+    """Return the cached run of a text."""
+    return run_pasted(source, grid, block, arguments, of)
+
+
+def judge(found: PastedRun) -> str:
+    """Say how far the exercise is solved, by what the threads wrote."""
+    written, size = found.written
+    if written == size:
+        return f"Solved: each of the {size} elements of the output is written, once."
+    return f"Not yet: {written} of {size} elements of the output are written by exactly one thread; change the index."

@@ -18,7 +18,7 @@ from minifuse.cli.subjects import FileRunner
 from minifuse.core.errors import MinifuseError
 from minifuse.simt.host import ScriptKernel, stand_in_modules, substitute_modules
 
-from ..views import threads, user_kernel
+from ..views import thread_memory, thread_pictures, threads, user_kernel
 from ..views.plain import as_plain
 from .system_calls import keep_needed_calls
 
@@ -57,7 +57,7 @@ def run_kernel(source: str, grid: str, block: str, arguments: str, of: tuple[int
     return {
         "name": name,
         "example": example,
-        "picture": as_plain(threads.picture(seen)),
+        "picture": as_plain(thread_pictures.picture(seen)),
         "facts": as_plain(user_kernel.kernel_facts(seen)),
         "lines": as_plain(threads.source(seen)),
         "written": as_plain(count_written(seen)),
@@ -67,7 +67,7 @@ def run_kernel(source: str, grid: str, block: str, arguments: str, of: tuple[int
 def count_written(seen: threads.TracedLaunch) -> tuple[int, int]:
     """Return how many elements of the arrays that are stored to exactly one thread wrote, and how many there are."""
     writers = dict[tuple[str, int], set[tuple[int, int]]]()
-    for access in threads.accesses(seen.trace):
+    for access in thread_memory.accesses(seen.trace):
         if access.is_store:
             writers.setdefault((access.array, access.element), set()).add(access.thread)
     arrays = {name for name, _ in writers}

@@ -132,12 +132,10 @@ def round_frame(seen: Seen, k: int, messages: list[Message], held: Held, arrows:
         sentence,
         tuple(kinds.items()),
         tuple(texts),
-        (),
-        tuple(dict.fromkeys(shown)),
-        (),
-        tuple(flights),
-        first.line,
-        numbers,
+        edges=tuple(dict.fromkeys(shown)),
+        flights=tuple(flights),
+        line=first.line,
+        numbers=numbers,
     )
 
 
@@ -247,7 +245,8 @@ def lane_frame(seen: Seen, rows: list[DeviceRow], column: int, slot: float, arro
     )
     hull = Hull(("time", 0, column), len(rows), 1, CHOSEN)
     line = line_at(seen, middle)
-    return Frame(f"At {format_seconds(column * slot)}: {said}.", (), texts, (), arrows, (hull,), (), line, numbers)
+    sentence = f"At {format_seconds(column * slot)}: {said}."
+    return Frame(sentence, texts=texts, edges=arrows, hulls=(hull,), line=line, numbers=numbers)
 
 
 def line_at(seen: Seen, seconds: float) -> int | None:

@@ -113,8 +113,6 @@ class Frame:
     """(link, kind): the kind of the cells with that link in this step; all other cells keep their kinds."""
     texts: tuple[tuple[str, str], ...] = ()
     """(link, text): the text in the cells with that link, in this step."""
-    tints: tuple[tuple[str, float], ...] = ()
-    """(link, tint): the tint of the cells with that link, in this step."""
     edges: tuple[Edge, ...] = ()
     hulls: tuple[Hull, ...] = ()
     flights: tuple[Edge, ...] = ()
@@ -123,6 +121,8 @@ class Frame:
     """The number of the line of the source that runs."""
     numbers: tuple[tuple[str, str], ...] = ()
     """(value, what it counts): a few numbers to look at."""
+    tints: tuple[tuple[str, float], ...] = ()
+    """(link, tint): the tint of the cells with that link, in this step."""
 
 
 @dataclass(frozen=True, slots=True)

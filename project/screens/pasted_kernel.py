@@ -53,10 +53,10 @@ def choose_text(example: str) -> str:
     with st.expander("The text that runs", expanded=True):
         file = st.file_uploader("or a file", type="py", key="pasted_file", max_upload_size=1)
         uploaded = file.getvalue()[: MAX_CHARACTERS + 1].decode(errors="replace") if file else None
-        text = st.text_area("kernel", uploaded or example, 220, key=TEXT, disabled=uploaded is not None)
+        text = st.text_area("kernel", uploaded or example, 220, key=TEXT, bind="query-params", disabled=uploaded is not None)
         st.caption(
             "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
-            "a few seconds; the text is not part of the address."
+            "a few seconds."
         )
     return uploaded or text or ""
 

@@ -76,7 +76,7 @@ function drawGrid(svg, place) {
   place.lines.forEach((line, k) => draw(table, "text", { x: x - place.left, y: top + k * TITLE, class: "title", "aria-hidden": true }, line));
   if (grid.columnNames.some(Boolean)) {
     const head = draw(table, "g", { role: "row" });
-    grid.columnNames.forEach((name, c) => draw(head, "text", { x: x + c * pitch[0] + cell.width / 2, y: y - 7, class: "name", role: "columnheader" }, name));
+    grid.columnNames.forEach((name, c) => name && draw(head, "text", { x: x + c * pitch[0] + cell.width / 2, y: y - 7, class: "name", role: "columnheader" }, name));
   }
   const rows = Array.from({ length: grid.rows }, () => []);
   for (const one of grid.cells) rows[one[0]].push(one);

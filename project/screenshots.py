@@ -33,7 +33,7 @@ FOLDER = ROOT / "docs" / "images" / "app"
 CHROMIUM = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
 COLORS = 64  # size of the palette: enough for flat surfaces, with a quarter of the bytes
 MAX_HEIGHT = 1600  # pixels; the rest of a page is cut off
-LOOKS = {"light": ("light", 1280, 800), "dark": ("dark", 1280, 800), "phone": ("light", 390, 844)}
+LOOKS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 CALM, PAUSE_MS = (
     5,
     80,

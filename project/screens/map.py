@@ -20,7 +20,7 @@ def page() -> None:
             with column.container(border=True, height="stretch", gap="xsmall"):
                 st.page_link(page_of(found), label=f"**{number} {found.title}**", help=found.question)
                 st.write(found.lesson)
-    st.subheader("This machine")
+    st.header("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
     is_waiting = not findings().are_complete()
     st.fragment(show_findings, run_every=EVERY_S if is_waiting else None)(is_waiting)

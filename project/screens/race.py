@@ -98,7 +98,7 @@ def show_saved_results() -> None:
     if not names:
         st.info("There are no saved results beside this installation; they are in project/benchmarks/results.")
         return
-    st.subheader("Saved results", anchor=False)
+    st.header("Saved results", anchor=False)
     first = names.index(OPENING) if OPENING in names else 0
     name = st.selectbox("results", names, first, key="race_file", bind="query-params")
     try:

@@ -219,7 +219,7 @@ def test_page_measures_only_on_request(page):
     at = page.run()
     assert "race_found" not in at.session_state
     assert at.get("bidi_component")
-    assert any("Saved results" in heading.value for heading in at.subheader)
+    assert any("Saved results" in heading.value for heading in at.header)
     at.button(key="race_run").click().run()
     found = at.session_state["race_found"]
     assert found.operation == "a @ b"

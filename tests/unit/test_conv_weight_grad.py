@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.parallel import conv_weight_grad
+from minifuse.backends.parallel import conv_weight_grad, implicit_gemm_conv
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.core.layout import row_major
 from minifuse.ir.array_functions import BoundFunction, Matmul
@@ -84,7 +84,9 @@ def test_operands_in_any_layout(case):
         np.testing.assert_allclose(gradient(case, x, y).numpy(), wanted, atol=1e-5 * np.abs(wanted).max())
 
 
-def test_short_runs_are_left_to_copies():
+def test_short_runs_are_left_to_copies(monkeypatch):
+    for module in (conv_weight_grad, implicit_gemm_conv):
+        monkeypatch.setattr(module, "lanes_of", lambda dtype: 64 // dtype.itemsize)  # vectors of 512 bits
     shapes = [(1, 4, 6 * 24 * 4), (2, 8, 24, 4)]
     for size, step, is_worth in (((3, 1), (1, 1), False), ((3, 1), (1, 2), False)):
         assert conv_weight_grad.is_profitable((size, step, (1, 1), mf.float32), shapes) == is_worth

@@ -132,7 +132,8 @@ def test_results_are_stored_where_they_belong():
         ((2, 6, 8, 0), ((3, 3), (1, 1), (1, 1), mf.float32), False),
     ],
 )
-def test_unsupported_windows_are_copied(shape, parameters, is_worth):
+def test_unsupported_windows_are_copied(shape, parameters, is_worth, monkeypatch):
+    monkeypatch.setattr(implicit_gemm_conv, "lanes_of", lambda dtype: 64 // dtype.itemsize)  # vectors of 512 bits
     assert implicit_gemm_conv.is_profitable(parameters, [(1, 4, 18), shape]) == is_worth
 
 

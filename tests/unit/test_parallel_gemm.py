@@ -182,6 +182,7 @@ def test_nan_and_infinity_reach_their_row_and_column_and_no_further(way, dtype):
     np.testing.assert_array_equal(multiply(output_of(a, b), a, b), expected)
 
 
+LANES = 16  # floats in a vector of 512 bits
 LARGE = {  # M, N, K past the work from where on threads are used, for each micro-kernel, and a batch
     "outer": ((), (205, 190, 301), "C", OUTER),
     "dot": ((), (3, 1100, 1901), "F", DOT),
@@ -198,7 +199,8 @@ def test_the_bits_depend_neither_on_the_number_of_threads_nor_on_the_run(case, d
     a = random(rng, (*batch, rows, depth), dtype)
     b = np.asarray(random(rng, (depth, columns), dtype), order=b_order) + np.zeros((*batch, 1, 1), dtype.numpy)
     plans = [plan_of(output_of(a, b), a, b, threads) for threads in (1, 2, 7)]
-    assert [plan.config.kind for plan in plans] == [kind] * 3
+    if lanes_of(float32) == LANES:  # shorter vectors may prefer another micro-kernel
+        assert [plan.config.kind for plan in plans] == [kind] * 3
     assert plans[0].chunks == 1
     assert len({plan.tiles for plan in plans}) > 1
     results = [multiply(output_of(a, b), a, b, threads).tobytes() for threads in (1, 1, 2, 7)]

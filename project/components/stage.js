@@ -176,16 +176,19 @@ export default function (component) {
 
   const cellOf = (event) => event.target.closest?.(".cell:not(.flying)");
   const cellsOf = (cell) => [...cell.closest(".grid").querySelectorAll(".cell")];
-  svg.onfocus = svg.onblur = null;
-  svg.addEventListener("focusin", (event) => {
+  root.listening?.abort(); // the server has sent a new picture, whose cells the listeners before do not know
+  root.listening = new AbortController();
+  const { signal } = root.listening;
+  const onFocus = (event) => {
     const cell = cellOf(event);
     if (!cell?.links) return;
     enterAt(cellsOf(cell), cell);
     light(cell);
-  });
+  };
+  svg.addEventListener("focusin", onFocus, { signal });
+  svg.addEventListener("focusout", dim, { signal });
   svg.onmouseover = (event) => cellOf(event)?.links && light(cellOf(event));
-  svg.onmouseleave = svg.onfocusout = dim;
-  svg.addEventListener("focusout", dim);
+  svg.onmouseleave = dim;
   svg.onclick = (event) => cellOf(event)?.links && choose(cellOf(event).links[0]);
 
   const last = data.frames.length - 1;

@@ -104,7 +104,7 @@ class Shard:
     def select(self, x: Any) -> Any:
         """Return the part of a whole tensor or array: a view if possible."""
         if self.dim is None:
-            return move_to_front(x, self.order).reshape(-1)[self.start : self.start + self.size]
+            return flatten(x, self.order)[self.start : self.start + self.size]
         return x[(slice(None),) * self.dim + (slice(self.start, self.start + self.size),)] if self.shape else x
 
     def part(self, start: int, size: int, replica: int = 0, replicas: int = 1) -> "Shard":
@@ -120,8 +120,16 @@ class Shard:
         return Shard(self.shape, None, self.span[0] + start, size, replica, replicas, self.order)
 
 
-def move_to_front(x: Any, dim: int) -> Any:
-    """Return a view of an array or a tensor with a dim as the first one."""
-    for d in range(dim, 0, -1):
+def flatten(x: Any, order: int) -> Any:
+    """Flatten an array or a tensor, after moving the dim `order` to the front."""
+    for d in range(order, 0, -1):
         x = x.swapaxes(d, d - 1)
+    return x.reshape(-1)
+
+
+def unflatten(flat: Any, shape: Shape, order: int) -> Any:
+    """Undo `flatten`; the result may be a view with another layout."""
+    x = flat.reshape((*shape[order : order + 1], *shape[:order], *shape[order + 1 :]))
+    for d in range(order):
+        x = x.swapaxes(d, d + 1)
     return x

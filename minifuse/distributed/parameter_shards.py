@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ..core.errors import DistributedError
 from ..core.even_parts import part_ranges
 from ..core.indexing import Shape
-from ..core.shards import Shard, move_to_front
+from ..core.shards import Shard, flatten, unflatten
 from ..ir.array_functions import A
 from ..ir.placement import Placement, placement_of
 from ..nn.module import Module, Parameter
@@ -87,18 +87,6 @@ def gather_part(x: A, placement: Placement) -> Any:
     """Join the parts of an array that a placement has divided."""
     y = all_gather(x, placement.dim or 0, ProcessGroup(placement.axes.names), placement.sizes)
     return unflatten(y, placement.shape, placement.order) if placement.dim is None else y
-
-
-def flatten(x: A, order: int) -> A:
-    """Flatten an array, after moving a dim to the front."""
-    flat: A = move_to_front(x, order).reshape(-1)
-    return flat
-
-
-def unflatten(flat: A, shape: Shape, order: int) -> A:
-    """Undo `flatten`."""
-    moved = flat.reshape(shape[order], *shape[:order], *shape[order + 1 :]) if order else flat.reshape(shape)
-    return moved.movedim(0, order) if order else moved
 
 
 def shards_of(model: Module, optimizer: ShardedState | None = None) -> Callable[[str, Shape], Shard | None]:

@@ -24,7 +24,7 @@ from ..core.dispatch import no_grad
 from ..core.errors import DistributedError, GradientError, ShapeError
 from ..core.even_parts import part_ranges
 from ..core.pytree import DynamicDict
-from ..core.shards import Shard
+from ..core.shards import Shard, flatten, unflatten
 from ..functions.joining import cat
 from ..ir.placement import placement_of, sharded_axes
 from ..optim import LBFGS, Adafactor, Muon, Optimizer
@@ -33,7 +33,7 @@ from ..tensors.creation import tensor
 from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 from .functions import all_gather, reduce_scatter
-from .parameter_shards import flatten, shard, unflatten
+from .parameter_shards import shard
 from .process_groups import ProcessGroup
 from .process_groups import group as group_of
 

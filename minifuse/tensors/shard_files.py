@@ -28,7 +28,7 @@ from ..core.dtypes import NumpyArray
 from ..core.errors import CheckpointError
 from ..core.even_parts import even_range
 from ..core.indexing import Shape
-from ..core.shards import Shard
+from ..core.shards import Shard, flatten, unflatten
 from ..runtime.atomic_files import reason, replace_content, replacement
 from .serialization import DTYPE_NAMES
 from .tensor import Tensor
@@ -99,18 +99,6 @@ class WrittenRange(NamedTuple):
 def rank_file(version: str, rank: int, size: int) -> str:
     """Return the name of the file of a rank."""
     return f"{version}.rank-{rank}-of-{size}.safetensors"
-
-
-def flatten_elements(x: NumpyArray, order: int) -> NumpyArray:
-    """Flatten an array after moving the dim `order` to the front."""
-    return np.moveaxis(x, order, 0).reshape(-1) if order else x.reshape(-1)
-
-
-def unflatten_elements(flat: NumpyArray, shape: Shape, order: int) -> NumpyArray:
-    """Undo `flatten_elements`; the result may be a view with another layout."""
-    if not order:
-        return flat.reshape(shape)
-    return np.moveaxis(flat.reshape((shape[order], *shape[:order], *shape[order + 1 :])), 0, order)
 
 
 def byte_view(flat: NumpyArray) -> NumpyArray:
@@ -190,7 +178,7 @@ def write_rank_file(path: Path, ranges: Mapping[str, WrittenRange], facts: Mappi
         file.write(header())
         for name in order:
             x, shard, start, stops = ranges[name]
-            flat, first = flatten_elements(x.detach().numpy(), shard.dim or 0), shard.span[0]
+            flat, first = flatten(x.detach().numpy(), shard.dim or 0), shard.span[0]
             for k, stop in enumerate(stops):
                 data = byte_view(np.ascontiguousarray(flat[start - first : stop - first]))
                 file.write(data.data)
@@ -350,9 +338,7 @@ class ShardIndex(Mapping[str, NumpyArray]):
 
     def __getitem__(self, name: str) -> NumpyArray:
         stored = self.tensors[name]
-        return np.require(
-            unflatten_elements(self.read_range(name, 0, stored.size), stored.shape, stored.order), requirements="C"
-        )
+        return np.require(unflatten(self.read_range(name, 0, stored.size), stored.shape, stored.order), requirements="C")
 
     def read_part(self, name: str, shard: Shard) -> NumpyArray:
         """Read the part of a tensor as a contiguous array.
@@ -366,7 +352,7 @@ class ShardIndex(Mapping[str, NumpyArray]):
         """
         if shard.order == self.tensors[name].order:
             flat = self.read_range(name, *shard.span)
-            array = flat if shard.dim is None else unflatten_elements(flat, shard.local_shape, shard.order)
+            array = flat if shard.dim is None else unflatten(flat, shard.local_shape, shard.order)
             return np.require(array, requirements="C")
         whole = self[name]
         return whole if shard.local_shape == whole.shape else np.array(shard.select(whole), order="C")

@@ -21,7 +21,7 @@ from .process_groups import ProcessGroup, mesh
 
 
 class ShardedState(Protocol):
-    """What has a state for each parameter, of which a rank keeps a part: an optimizer, or one of `shard_optimizer`."""
+    """An optimizer, or one of `shard_optimizer`: it has a state for each parameter, of which a rank keeps a part."""
 
     @property
     def shards(self) -> Sequence[Shard | None]:

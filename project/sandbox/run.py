@@ -27,7 +27,7 @@ READY = b"ready\n"
 
 @dataclass(frozen=True)
 class PastedRun:
-    """What a page shows of a kernel that ran."""
+    """A kernel that ran, as a page shows it."""
 
     name: str
     example: str
@@ -96,13 +96,13 @@ def ask_child(request: bytes) -> dict[str, Any]:
         )
         try:
             assert child.stdin is not None
-            began = read_until(child, START_SECONDS, len(READY))
+            began = read_answer(child, START_SECONDS, READY)
             if began != READY:
                 errors = child.stderr.read() if child.stderr else b""
                 raise MinifuseError(f"the kernel's process did not start: {errors[-400:].decode(errors='replace')}")
             child.stdin.write(request)
             child.stdin.close()
-            text = read_until(child, RUN_SECONDS, MAX_ANSWER_NBYTES)
+            text = read_answer(child, RUN_SECONDS)
         finally:
             child.kill()
             child.wait()
@@ -115,13 +115,13 @@ def ask_child(request: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {"error": "the kernel's process gave no answer"}
 
 
-def read_until(child: "subprocess.Popen[bytes]", seconds: float, limit: int) -> bytes:
-    """Read what a process writes, until it ends, has written so many bytes, or the time is over.
+def read_answer(child: "subprocess.Popen[bytes]", seconds: float, last: bytes | None = None) -> bytes:
+    """Read what a process writes, until it ends, or has written certain last bytes.
 
     Raises
     ------
     MinifuseError
-        The time is over, or there is more.
+        The time is over, or the process writes more than an answer may have.
     """
     assert child.stdout is not None
     found, end = bytearray(), time.monotonic() + seconds
@@ -132,7 +132,7 @@ def read_until(child: "subprocess.Popen[bytes]", seconds: float, limit: int) -> 
                 raise MinifuseError(f"the kernel did not end within {seconds:g} s; it was stopped")
             part = os.read(child.stdout.fileno(), 1 << 16)
             found += part
-            if not part or (limit == len(READY) and len(found) >= limit):
+            if not part or (last is not None and found.endswith(last)):
                 return bytes(found)
-            if len(found) > limit:
-                raise MinifuseError(f"the kernel's process wrote more than {limit:,} bytes; it was stopped")
+            if len(found) > MAX_ANSWER_NBYTES:
+                raise MinifuseError(f"the kernel's process wrote more than {MAX_ANSWER_NBYTES:,} bytes; it was stopped")

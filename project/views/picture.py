@@ -270,7 +270,7 @@ def sorted_offsets(grid: Grid) -> list[tuple[Cell, float]]:
 
 def sorted_cells(grid: Grid) -> list[Cell]:
     """Return the cells of a grid, row by row."""
-    return sorted(grid.cells, key=lambda cell: (cell.row, cell.column))
+    return [cell for cell, _ in sorted_offsets(grid)]
 
 
 def name_or_number(names: Sequence[str], k: int) -> str:

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
+
+FORMATS, CODE = re.compile(r"([\\`*_\[\]$<~])"), " " * 4  # those that format words; the beginning of a line of code
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class PageContent:
     command: str = ""
     """The command that prints the same facts."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Other files to download: name -> JSON text."""
+    """Other files to download: name -> text."""
 
 
 def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
@@ -91,7 +94,7 @@ def show_downloads(shown: PageContent) -> None:
     st.dataframe(rows, hide_index=True, width="stretch")
     st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
     for name, text in shown.files.items():
-        st.download_button(name, text, name, "application/json", key=f"file-{name}")
+        st.download_button(name, text, name, guess_type(name)[0] or "text/plain", key=f"file-{name}")
     if shown.command:
         st.code(shown.command, language="console", wrap_lines=True)
     st.caption("The address of this page is the whole of its state: copy it to show somebody the same picture.")
@@ -106,6 +109,7 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def show_error(error: Exception) -> None:
-    """Show an error in the input. The rest of the page is still drawn."""
-    st.error(str(error))
+def show_error(error: Exception, instead: str = "") -> None:
+    """Show an error in the input, and what the page shows instead. The rest of the page is still drawn."""
+    lines = f"{error}\n\n{instead} until then." if instead else str(error)
+    st.error("\n".join(line if line.startswith(CODE) else FORMATS.sub(ESCAPED, line) for line in lines.split("\n")))

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.compiler.plan import display_name
 from minifuse.core.dispatch import grad_recording
+from minifuse.core.errors import MinifuseError
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce, View
@@ -103,10 +104,20 @@ def compute_loss(example: Example, arrays: Sequence[Array]) -> tuple[list[Any], 
 
 
 def trace_backward(example: Example, size: int) -> BackwardPass:
-    """Run a function, and its backward pass call by call."""
+    """Run a function, and its backward pass call by call.
+
+    Raises
+    ------
+    MinifuseError
+        No gradient goes from the result to an input.
+    """
     arrays = example.arrays(size, "float64")
     with recorded_lines(example.function) as line_of:
         leaves, loss = compute_loss(example, arrays)
+    if loss.grad_fn is None:
+        raise MinifuseError(
+            f"{example.name}: no gradient goes from the result to an input; expected a function such as x * x + sin(x)"
+        )
     calls = toposort([loss.grad_fn[0]], lambda call: [e[0] for e in call.edges if type(e) is tuple])
     places = {id(leaf): k for k, leaf in enumerate(leaves)} | {id(call): len(leaves) + k for k, call in enumerate(calls)}
 
@@ -137,7 +148,7 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
         tuple(map(tuple, received)),
         tuple(order),
         (*[None] * len(leaves), *[line_of.get(id(call)) for call in calls]),
-        tuple(leaf.grad.numpy().copy() for leaf in leaves),
+        tuple(np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy().copy() for leaf in leaves),
         tuple(finite_differences(example, arrays, k) for k in range(len(arrays))),
         float(loss.item()),
     )
@@ -145,13 +156,13 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
 
 @contextmanager
 def recorded_lines(function: Any) -> Iterator[dict[int, int]]:
-    """Record, by the id of each recorded call, the line of the function that made it: the one that runs when it returns."""
+    """Record, by the id of each recorded call, the line of the function's file that runs when it returns."""
     line_of, before, kept = dict[int, int](), sys.getprofile(), list[Any]()
 
     def watch(frame: FrameType | None, event: str, value: Any) -> None:
         if event != "return" or not isinstance(value, mf.Tensor) or value.grad_fn is None or id(value.grad_fn[0]) in line_of:
             return
-        while frame and frame.f_code is not function.__code__:
+        while frame and frame.f_code.co_filename != function.__code__.co_filename:
             frame = frame.f_back
         if frame:
             line_of[id(value.grad_fn[0])] = frame.f_lineno
@@ -383,4 +394,4 @@ def gradients_match(found: BackwardPass) -> bool:
 def command(found: BackwardPass) -> str:
     """Return the command that prints the same backward pass."""
     shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
-    return f"minifuse grad project/views/functions.py:{found.example.function.__name__} --shape {shapes}"
+    return f"minifuse grad {found.example.file}:{found.example.function.__name__} --shape {shapes}"

@@ -1,6 +1,6 @@
 """The stage: a picture that plays, beside its source. It responds to pointer and keyboard without requests to the server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from ..views.cited_facts import Line
 from ..views.picture import Picture
 
 HERE = Path(__file__).parent
-SCRIPTS = ("arrange", "draw", "export", "stage")  # in the order of their definitions; together one module
+SCRIPTS = ("arrange", "draw", "drag", "export", "stage")  # in the order of their definitions; together one module
 
 
 @cache
@@ -22,7 +22,13 @@ def mount() -> Any:
     return st.components.v2.component("minifuse_stage", html=html, css=css, js=script)
 
 
-def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title: str = "") -> str | None:
+def stage(
+    picture: Picture,
+    key: str,
+    source: Sequence[Line] = (),
+    source_title: str = "",
+    on_drag: Callable[[str, str], None] | None = None,
+) -> str | None:
     """Show a picture, and the source beside it.
 
     Parameters
@@ -36,6 +42,9 @@ def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title:
         The source that runs. The line of the current step is lit.
     source_title : str
         What stands above the source.
+    on_drag : callable, optional
+        What is called with the first links of two cells after a drag from one to the other, over a grid that `drags`. It
+        runs before the page, so it may set the values of controls.
 
     Returns
     -------
@@ -45,6 +54,12 @@ def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title:
     name = key.removeprefix("board-")
     lines = [[line.number, line.text, [list(pair) for pair in line.counts]] for line in source]
     about = {"name": name, "step": f"{name}_step", "legend": picture.legend(), "source": lines, "sourceTitle": source_title}
-    result = mount()(data={**picture.as_data(), **about}, key=key, on_chosen_change=lambda: None)
+
+    def report() -> None:
+        first, last = st.session_state[key]["dragged"] or ("", "")
+        if on_drag and first:
+            on_drag(first, last)
+
+    result = mount()(data={**picture.as_data(), **about}, key=key, on_chosen_change=lambda: None, on_dragged_change=report)
     chosen: str | None = result.chosen
     return chosen

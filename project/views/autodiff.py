@@ -22,10 +22,9 @@ from minifuse.compiler.plan import display_name
 from minifuse.core.dispatch import grad_recording
 from minifuse.core.errors import MinifuseError
 from minifuse.core.interning import toposort
-from minifuse.core.operators import add
+from minifuse.core.operators import Operator, add
 from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.format_expressions import REDUCTION_NAMES
-from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact
 from .functions import Example
@@ -179,9 +178,10 @@ def call_name(call: Any) -> str:
     """Return the name of a recorded call."""
     if hasattr(call, "view"):
         return str(call.view.method)
-    folds = [x.function for x in toposort(call.plan.outputs, inputs_of) if isinstance(x.function, Reduce)]
-    title = display_name(call.plan.function)
-    return REDUCTION_NAMES.get(folds[0].operator.name, title) if title == "reduce_dims" and len(folds) == 1 else title
+    function = call.plan.function
+    title = display_name(function)
+    operators = [x.name for x in getattr(function, "parameters", ()) if isinstance(x, Operator)]
+    return REDUCTION_NAMES.get(operators[0], title) if title == "reduce_dims" and operators else title
 
 
 def summed_dims(call: Any, k: int) -> tuple[tuple[int, ...], ...]:

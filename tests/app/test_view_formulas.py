@@ -157,6 +157,7 @@ def test_each_call_has_its_own_line_in_both_pages():
     assert made == [("matmul", "t1 = x @ w"), ("exp", "t2 = t1.exp()"), ("add", "t3 = t2 + 1"), ("sum", "return t3.sum(1)")]
     counted = fusion.function_lines(fusion.split_function(example, 2, "parallel"))
     assert [line.text.strip() for line in counted if line.counts] == [text for _, text in made]
+    assert autodiff.trace_backward(formulas.own_example("x.sum()", "", 2), 2).names == ("x", "sum", "sum")
 
 
 PIECES = ["x", "w", "x.T", "(x @ w)", "sin(x)", "(x + 1)", "w * w", "x.sum(1, keepdim=True)", "x.exp()", "2", "w.T.tanh()"]

@@ -3,14 +3,14 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from .components.stage import stage
+from .components.stage import NO_GESTURES, Gestures, stage
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
@@ -50,9 +50,9 @@ def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
     return columns
 
 
-def show_page(shown: PageContent, on_drag: Callable[[str, str], None] | None = None) -> str | None:
-    """Draw the frame with its content, and return the link of the selected cell. `on_drag`: see `stage`."""
-    chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title, on_drag)
+def show_page(shown: PageContent, gestures: Gestures = NO_GESTURES) -> str | None:
+    """Draw the frame with its content, and return the link of the selected cell, as `stage` does."""
+    chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title, gestures)
     with st.expander("Facts"):
         show_facts(shown.facts)
         show_downloads(shown)

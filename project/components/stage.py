@@ -1,6 +1,7 @@
 """The stage: a picture that plays, beside its source. It responds to pointer and keyboard without requests to the server."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,22 @@ from ..views.cited_facts import Line
 from ..views.picture import Picture
 
 HERE = Path(__file__).parent
-SCRIPTS = ("arrange", "draw", "drag", "export", "stage")  # in the order of their definitions; together one module
+SCRIPTS = ("arrange", "draw", "drag", "export", "history", "stage")  # in the order of their definitions; together one module
+
+
+@dataclass(frozen=True)
+class Gestures:
+    """What a page does after a gesture on its stage, before it runs again: so it may set the values of its controls."""
+
+    choose: Callable[[str], None] | None = None
+    """What is called with the first link of a cell after a click or Enter, and with "" after Esc."""
+    chosen: str = ""
+    """The link that is selected, if `choose` is given: the state of the page, and not of the stage."""
+    drag: Callable[[str, str], None] | None = None
+    """What is called with the first links of two cells after a drag from one to the other, over a grid that `drags`."""
+
+
+NO_GESTURES = Gestures()
 
 
 @cache
@@ -27,7 +43,7 @@ def stage(
     key: str,
     source: Sequence[Line] = (),
     source_title: str = "",
-    on_drag: Callable[[str, str], None] | None = None,
+    gestures: Gestures = NO_GESTURES,
 ) -> str | None:
     """Show a picture, and the source beside it.
 
@@ -42,24 +58,42 @@ def stage(
         The source that runs. The line of the current step is lit.
     source_title : str
         What stands above the source.
-    on_drag : callable, optional
-        What is called with the first links of two cells after a drag from one to the other, over a grid that `drags`. It
-        runs before the page, so it may set the values of controls.
+    gestures : Gestures, optional
+        What is done after a gesture.
 
     Returns
     -------
     str or None
-        The first link of the cell that was selected by click or Enter. None before that, and after Esc.
+        The first link of the cell that was selected by click or Enter. None before that, after Esc, and if `gestures` takes
+        the selection.
     """
     name = key.removeprefix("board-")
     lines = [[line.number, line.text, [list(pair) for pair in line.counts]] for line in source]
-    about = {"name": name, "step": f"{name}_step", "legend": picture.legend(), "source": lines, "sourceTitle": source_title}
+    about: dict[str, Any] = {
+        "name": name,
+        "step": f"{name}_step",
+        "legend": picture.legend(),
+        "source": lines,
+        "sourceTitle": source_title,
+    }
 
-    def report() -> None:
-        first, last = st.session_state[key]["dragged"] or ("", "")
-        if on_drag and first:
-            on_drag(first, last)
+    if gestures.choose:
+        about["chosen"] = gestures.chosen
 
-    result = mount()(data={**picture.as_data(), **about}, key=key, on_chosen_change=lambda: None, on_dragged_change=report)
+    def report_choice() -> None:
+        if gestures.choose and (link := st.session_state[key]["picked"]) is not None:
+            gestures.choose(link)
+
+    def report_drag() -> None:
+        if gestures.drag and (ends := st.session_state[key]["dragged"]):
+            gestures.drag(*ends)
+
+    result = mount()(
+        data={**picture.as_data(), **about},
+        key=key,
+        on_chosen_change=lambda: None,
+        on_picked_change=report_choice,
+        on_dragged_change=report_drag,
+    )
     chosen: str | None = result.chosen
     return chosen

@@ -1,5 +1,7 @@
 """The page Broadcasting."""
 
+from functools import partial
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError, ShapeError
@@ -9,7 +11,7 @@ from minifuse.ir.array_functions import View
 from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import broadcasting, expressions
 from ..views.sources import source_lines
-from .chosen import choose_element
+from .chosen import choose_element, fill_by_click
 
 
 def page() -> None:
@@ -40,14 +42,7 @@ def page() -> None:
         show_error(error)
         return
     with fourth:
-        board = "board-broadcasting"
-        chosen = choose_element(
-            "element of the result",
-            "broadcasting_element",
-            board,
-            found.shape,
-            lambda link: broadcasting.index_of(found, link),
-        )
+        chosen = choose_element("element of the result", "broadcasting_element", found.shape)
     command = broadcasting.command(*shapes, operation or "x + y", chosen)
     show_page(
         PageContent(
@@ -57,7 +52,10 @@ def page() -> None:
             broadcasting.source(),
             "The loops that ran, in minifuse/backends/python.py",
             command,
-        )
+        ),
+        fill_by_click(
+            "broadcasting_element", partial(broadcasting.index_of, found), broadcasting.element_link(found, chosen)
+        ),
     )
     with st.expander("The rules that ran"):
         forward, backward = source_lines(broadcast), source_lines(View.vjp)

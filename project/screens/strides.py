@@ -10,11 +10,10 @@ from minifuse.core.layout import Layout
 from ..frame import PageContent, show_error, show_head, show_page, show_source
 from ..views import expressions, next_views, strides
 from ..views.sources import source_lines
-from .chosen import choose_element
+from .chosen import choose_element, fill_by_click
 
 DEFAULT = next(iter(strides.EXAMPLES))
 SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
-VIEWS_HELP = "Views in the order in which they apply, such as .T[1:, ::2] or .permute(1, 0); none if it is empty."
 
 
 def page() -> None:
@@ -29,7 +28,7 @@ def page() -> None:
     if "shape" not in state and texts and not {"shape", "views"} & {*st.query_params}:
         state["shape"], state["views"] = texts  # an address with an idiom alone
     shape = left.text_input("shape of x", strides.EXAMPLES[DEFAULT][0], key="shape", bind="query-params")
-    views = middle.text_input("views of x", key="views", help=VIEWS_HELP, bind="query-params")
+    views = middle.text_input("views of x, as in .T or [1:, ::2]", key="views", bind="query-params")
     idioms = [*strides.EXAMPLES, strides.OWN]
     idiom = state["idiom"] = strides.idiom_of((shape or "").strip(), (views or "").strip())
     if first.selectbox("an idiom", idioms, key="idiom", on_change=take_idiom, bind="query-params") != idiom:
@@ -41,12 +40,13 @@ def page() -> None:
         show_next_views(whole)
     found = whole if count == len(whole.steps) else strides.apply_views(whole.shape, whole.steps[:count])
     with right:
-        board, sizes = "board-strides", found.layouts[-1].shape
-        chosen = choose_element("element", "element", board, sizes, lambda link: strides.index_of(found, link))
+        chosen = choose_element("element", "element", found.layouts[-1].shape)
     command = strides.command(found, chosen)
     source, title = source_lines(Layout.position), "Layout.position, in minifuse/core/layout.py"
     shown, known = strides.picture(found, chosen), strides.facts(found, chosen)
-    show_page(PageContent("strides", shown, known, source, title, command), partial(add_dragged_view, found))
+    link = "" if chosen is None else strides.element_link(chosen)
+    gestures = fill_by_click("element", partial(strides.index_of, found), link, partial(add_dragged_view, found))
+    show_page(PageContent("strides", shown, known, source, title, command), gestures)
     method = strides.layout_method(found.steps)
     with st.expander(f"The rule that ran: Layout.{method}"):
         show_source(

@@ -208,9 +208,9 @@ def storage_link(position: int) -> str:
 def dims_grid(layout: Layout) -> list[Grid]:
     """Draw size and stride of each dim, if there is one. A drag from one dim to another swaps them."""
     cells = [
-        Cell(d, column, str(number), f"dim {d}: size {n}, stride {stride}", "", (dim_link(d), f"{dim_link(d)} {column}"))
-        for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True))
-        for column, number in enumerate((n, stride))
+        Cell(d, column, str(number), f"dim {d}: {what} {number}", "", (dim_link(d),))
+        for d, numbers in enumerate(zip(layout.shape, layout.strides, strict=True))
+        for column, (what, number) in enumerate(zip(("size", "stride"), numbers, strict=True))
     ]
     names = tuple(f"dim {d}" for d in range(layout.ndim)), ("size", "stride")
     title = "Drag a dim onto another" if layout.ndim > 1 else "Its dim"

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from project.components.stage import stage
+from project.components.stage import Gestures, stage
 from project.views.picture import KINDS, LOAD, Cell, Frame, Grid, Picture, ribbon
 
 st.set_page_config(layout="wide")
@@ -27,5 +27,5 @@ picture = Picture(
     words=(("other", "shared by several"),),
 )
 dragged = st.session_state.setdefault("dragged", [])
-st.write(f"The server knows of {stage(picture, 'board', on_drag=lambda *ends: dragged.append(ends))}.")
+st.write(f"The server knows of {stage(picture, 'board', gestures=Gestures(drag=lambda *ends: dragged.append(ends)))}.")
 st.write(f"Dragged: {dragged}.")

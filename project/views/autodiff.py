@@ -312,7 +312,7 @@ def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
         said = "; ".join(describe_arrival(found, *arrival) for arrival in sent)
         steps.append(
             Frame(
-                f"{numbered_name(found, here)} is asked: {said or 'it passes nothing on'}.",
+                f"{numbered_name(found, here)}: {said or 'it passes nothing on'}.",
                 kinds,
                 texts(found, rows, has_arrived),
                 edges,
@@ -348,10 +348,8 @@ def short_text(value: Array) -> str:
 
 def describe_arrival(found: BackwardPass, k: int, j: int, arrival: Arrival) -> str:
     """Describe one arriving gradient."""
-    text = f"{numbered_name(found, k)} receives {short_text(arrival.value) or 'nothing'} of shape {arrival.value.shape}"
-    if arrival.sums:
-        text += f", summed along dims {' and '.join(str(dims) for dims in arrival.sums)}"
-    return text + (", added to what it has" if j else "")
+    text = f"{numbered_name(found, k)} {'adds' if j else 'receives'} {short_text(arrival.value) or 'nothing'}"
+    return text + "".join(f", summed along dims {dims}" for dims in arrival.sums)
 
 
 def sentence(found: BackwardPass) -> str:

@@ -95,7 +95,10 @@ function lightLine(root, number) {
   const code = root.querySelector(".code");
   for (const line of code.children) line.classList.toggle("lit", number !== undefined && Number(line.dataset.number) === number);
   const lit = code.querySelector(".lit");
-  if (lit && code.scrollHeight > code.clientHeight) code.scrollTop = lit.offsetTop - code.offsetTop - code.clientHeight / 2;
+  cancelAnimationFrame(root.scrolling); // to read sizes now would lay out the page before the picture is complete
+  root.scrolling = requestAnimationFrame(() => {
+    if (lit && code.scrollHeight > code.clientHeight) code.scrollTop = lit.offsetTop - code.offsetTop - code.clientHeight / 2;
+  });
 }
 
 function isDark(root) {

@@ -11,7 +11,7 @@ from ..views import autodiff, functions
 from ..views.cited_facts import Line
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def load_backward_pass(name: str, size: int) -> autodiff.BackwardPass:
     """Return the cached backward pass of an example."""
     return autodiff.trace_backward(functions.find_example(name, functions.DIFFERENTIATED), size)

@@ -66,7 +66,7 @@ def forget_text() -> None:
     st.session_state.pop(TEXT, None)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False)
 def run_text(source: str, grid: str, block: str, arguments: str, of: tuple[int, int]) -> PastedRun:
     """Return the cached run of a text."""
     return run_pasted(source, grid, block, arguments, of)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_head, show_page
+from ..frame import PageContent, drawer, show_error, show_head, show_page
 from ..views import agreement, race
 from ..views.agreement import Agreement
 from ..views.cited_facts import MEANINGS, MEASURED
@@ -37,7 +37,7 @@ def page() -> None:
     show_saved_results()
 
 
-@st.cache_data(max_entries=len(race.OPERATIONS), show_spinner=False)
+@st.cache_resource(max_entries=len(race.OPERATIONS), show_spinner=False)
 def find_agreement(operation: str) -> Agreement:
     """Return the cached results of an operation on all backends."""
     return agreement.compare(operation)
@@ -88,8 +88,9 @@ def show_curves(found: Race, roofs: Roofs | None) -> None:
     st.markdown(f"**{found.operation}: time of a call in us, over the elements**")
     spec = line_chart(rows, "elements", "us", "who", are_logarithmic=True)
     st.vega_lite_chart(spec=spec, key="race_curve", height=HEIGHT, alt=race.sentence(found))
-    with st.expander("The curves as a table"):
-        st.dataframe(rows, hide_index=True, width="stretch")
+    with drawer("The curves as a table", "race_table") as is_open:
+        if is_open:
+            st.dataframe(rows, hide_index=True, width="stretch")
 
 
 def show_saved_results() -> None:

@@ -68,13 +68,13 @@ function placeRows(rows, isTable) {
   return { places, width: widest + MARGIN, height: y - GUTTER + MARGIN + 4 };
 }
 
-// Put grids into rows, in their order, each row at most so wide.
+// Put grids into rows, in their order, each row at most so wide, up to rounding.
 function wrapGrids(boxes, width) {
   const rows = [[]];
   let used = 0;
   for (const box of boxes) {
     const own = box.left + box.right + GUTTER;
-    if (rows.at(-1).length && used + own > width) [used] = [rows.push([]) && 0];
+    if (rows.at(-1).length && used + own > width + 1) [used] = [rows.push([]) && 0];
     rows.at(-1).push(box);
     used += own;
   }

@@ -18,7 +18,7 @@ ROOM = """
 .block-container { padding: 2.9rem 1.5rem 1rem; max-width: none; }
 .block-container > [data-testid="stVerticalBlock"] { gap: 0.35rem; }
 [data-testid="stMain"] h1 { font-size: 1.35rem; padding: 0; }
-[data-testid="stMain"] h2 { font-size: 1.15rem; padding: 0.5rem 0 0; }
+[data-testid="stMain"] h2 { font-size: 1.15rem; line-height: 1.4; padding: 0.5rem 0; }
 .st-key-head [data-testid="stColumn"]:first-child [data-testid="stVerticalBlock"] { gap: 0; }
 .st-key-head h1 { line-height: 1.4; }
 .st-key-head [data-testid="stMarkdownContainer"] { margin-bottom: 0; }

@@ -3,7 +3,8 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from .views.picture import Picture
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
+    from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
 
@@ -53,10 +55,27 @@ def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
 def show_page(shown: PageContent, gestures: Gestures = NO_GESTURES) -> str | None:
     """Draw the frame with its content, and return the link of the selected cell, as `stage` does."""
     chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title, gestures)
-    with st.expander("Facts"):
-        show_facts(shown.facts)
-        show_downloads(shown)
+    with drawer("Facts", "facts") as is_open:
+        if is_open:
+            show_facts(shown.facts)
+            show_downloads(shown)
     return chosen
+
+
+@contextmanager
+def drawer(label: str, key: str, *, expanded: bool = False) -> Iterator[bool]:
+    """Draw an expander, and yield if it is open. What a closed one would show is neither computed nor sent.
+
+    Tables and highlighted code load three megabytes of scripts in the browser, which most visits do not need.
+    """
+    place = st.expander(label, expanded, key=key, bind="query-params")
+    with place:
+        yield is_open(place)
+
+
+def is_open(place: "ExpanderContainer") -> bool:
+    """Return if an expander is open."""
+    return bool(place.open)
 
 
 def show_source(shown: PageContent) -> None:

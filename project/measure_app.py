@@ -1,23 +1,27 @@
 """Measure how fast the app responds in Chromium: `python -m project.measure_app` measures every page and saves the result.
 
-    python -m project.measure_app                all pages, about ten minutes
+    python -m project.measure_app                all pages, about twelve minutes
     python -m project.measure_app fusion train   some pages; prints the result, saves nothing
+    python -m project.measure_app --load         many visitors at once and many interactions, alone; saves nothing
     python -m project.measure_app --report       prints the saved result
 
 Each page is loaded from a new server without compiled kernels on disk. Then each control is changed once, by keyboard, from
 the initial state of the page. This is *cold*. Another session of the same server then does the same: this is *warm*. A
-measurement ends when the page has nothing more to draw. The numbers are meaningful only on an idle machine; the load is
-saved with them.
+measurement ends when the page has nothing more to draw. Then ten visitors, each on a page, change a control at once, and one
+changes a control 500 times, after which neither server nor browser may have grown. Browser and server share this machine.
+The numbers are meaningful only on an idle machine; the load is saved with them.
 """
 
 import datetime
 import json
+import os
 import re
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +38,22 @@ if TYPE_CHECKING:
 FOLDER = Path(report.__file__).parent / "results"
 PACKAGES = (*machine.PACKAGES[:3], "streamlit", "playwright")
 FIRST, CONTROL = "First load of a page", "The answer to a control"
+TOGETHER, LONG = "Ten visitors change a control at once", "Many interactions of one visitor"
 LATER = {"Train": "picture and facts"}  # on a page that can be used before it is complete
 COLD, WARM = "cold", "warm"
-BOUNDS = {(FIRST, COLD): 3.0, (FIRST, WARM): 2.0, (CONTROL, COLD): 1.0, (CONTROL, WARM): 0.35}  # seconds
+LOAD = "--load"
+BOUNDS = {
+    (FIRST, COLD): 3.0,
+    (FIRST, WARM): 2.0,
+    (CONTROL, COLD): 1.0,
+    (CONTROL, WARM): 0.35,
+    (TOGETHER, WARM): 1.0,
+    (LONG, WARM): 0.35,
+}  # seconds
 LOADS = 3  # loads of a warm page; the median is reported
+VISITORS, ROUNDS = 10, 3  # at once, each on a page of its own; how often each changes its control
+INTERACTIONS, FILLED, WALK = 500, 100, 25  # of one visitor; those that fill the caches; there and back along a slider
+MIB = 1 << 20
 INSIDE = "[data-testid=stMain] [data-testid={}]"
 # Controls, and the keys that change them: the last key submits the choice, those before prepare it.
 CONTROLS = {
@@ -167,7 +183,82 @@ def measure(browser: "Browser", page: Page, found: Samples) -> None:
                 tab.context.close()
 
 
-def result_row(group: str, state: str, name: str, seconds: Sequence[float]) -> dict[str, Any]:
+def prepare_control(tab: "Tab") -> str:
+    """Focus the first control of a page, prepare its choice, and return the key that submits it."""
+    _, goal, keys = next(controls(tab))
+    goal.focus()
+    for key in keys[:-1]:
+        tab.keyboard.press(key)
+    tab.evaluate(WATCH)
+    return keys[-1]
+
+
+def measure_visitors(browser: "Browser", found: Samples) -> None:
+    """Let visitors change a control at the same time, each on a page of its own."""
+    pages = PAGES[1 : VISITORS + 1]
+    with serve_warm() as server:
+        for page in pages:  # kernels and pictures that another visitor has seen
+            tab, _ = open_page(browser, f"{server}/{page.path}")
+            for _ in range(ROUNDS):
+                tab.keyboard.press(prepare_control(tab))
+                wait_until_idle(tab)
+            tab.context.close()
+        tabs = [open_page(browser, f"{server}/{page.path}")[0] for page in pages]
+        for _ in range(ROUNDS):
+            keys = [prepare_control(tab) for tab in tabs]
+            began = []
+            for tab, key in zip(tabs, keys, strict=True):
+                began.append(time.time())
+                tab.keyboard.press(key)
+            for page, tab, start in zip(pages, tabs, began, strict=True):
+                wait_until_idle(tab)
+                seconds = tab.evaluate("() => window.changed") - start
+                found.setdefault((TOGETHER, WARM, page.title), []).append(seconds)
+        for tab in tabs:
+            tab.context.close()
+
+
+def measure_growth(browser: "Browser", found: Samples) -> dict[str, float]:
+    """Change a slider many times, and return by how many MiB server and browser have grown since the caches were filled."""
+    page = next(page for page in PAGES if page.module == "threads")
+    with serve_warm() as server:
+        tab, _ = open_page(browser, f"{server}/{page.path}")
+        session = tab.context.new_cdp_session(tab)
+        goal = next(goal for name, goal, _ in controls(tab) if name == "elements")
+        goal.focus()
+        sizes = []
+        for k in range(INTERACTIONS + 1):
+            if k in (FILLED, INTERACTIONS):
+                session.send("HeapProfiler.collectGarbage")
+                sizes.append((resident_bytes(), session.send("Runtime.getHeapUsage")["usedSize"]))
+            tab.evaluate(WATCH)
+            began = time.time()
+            tab.keyboard.press("ArrowRight" if k // WALK % 2 else "ArrowLeft")
+            wait_until_idle(tab)
+            found.setdefault((LONG, WARM, page.title), []).append(tab.evaluate("() => window.changed") - began)
+        tab.context.close()
+    (server_before, heap_before), (server_after, heap_after) = sizes
+    growth = {"server": server_after - server_before, "browser": heap_after - heap_before}
+    return {f"MiB more in the {who}": round(size / MIB, 1) for who, size in growth.items()}
+
+
+@contextmanager
+def serve_warm() -> Iterator[str]:
+    """Serve the app, and yield its address after its kernels are compiled."""
+    with tempfile.TemporaryDirectory() as folder, serve_app(ROOT / "project" / "app.py", Path(folder) / "log") as server:
+        yield server
+
+
+def resident_bytes() -> int:
+    """Return the memory of the server, the only Python among the children of this process (Linux)."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    (server,) = (pid for pid in children if b"streamlit" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return int(Path(f"/proc/{server}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def result_row(
+    group: str, state: str, name: str, seconds: Sequence[float], counts: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """Return a measurement in the form of a benchmark row."""
     median, bound = statistics.median(seconds), BOUNDS[group, state]
     spread = {"median": median, "q1": min(seconds), "q3": max(seconds)}
@@ -176,24 +267,27 @@ def result_row(group: str, state: str, name: str, seconds: Sequence[float]) -> d
         "name": name,
         "rounds": len(seconds),
         "times": {US: {key: round(value, 3) for key, value in spread.items()}},
-        "counts": {},
+        "counts": dict(counts or {}),
         "targets": [{"words": f"{bound:g} s", "met": median <= bound}],
     }
 
 
-def measure_pages(pages: Sequence[Page]) -> dict[str, Any]:
-    """Measure pages, and return the results in the form of the benchmarks."""
+def measure_pages(pages: Sequence[Page], has_load: bool) -> dict[str, Any]:
+    """Measure pages and, if asked, the load of many visitors, and return the results in the form of the benchmarks."""
     from playwright.sync_api import sync_playwright
 
     if (path := find_chromium()) is None:
         sys.exit("no browser: install Chromium (apt install chromium), or name one in MINIFUSE_CHROMIUM")
-    found, before = Samples(), machine.load()
+    found, growth, before = Samples(), dict[str, float](), machine.load()
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
         version = browser.version
         for page in pages:
             measure(browser, page, found)
             print(f"{page.title}: first load {found[FIRST, COLD, page.title][0]:.1f} s", file=sys.stderr, flush=True)
+        if has_load:
+            measure_visitors(browser, found)
+            growth = measure_growth(browser, found)
         browser.close()
     keys = [key for bound in BOUNDS for key in found if key[:2] == bound]
     return {
@@ -206,7 +300,7 @@ def measure_pages(pages: Sequence[Page]) -> dict[str, Any]:
         "environment": {},
         "load": {"before": before, "after": machine.load()},
         "missing": {},
-        "rows": [result_row(*key, found[key]) for key in keys],
+        "rows": [result_row(*key, found[key], growth if key[0] == LONG else None) for key in keys],
     }
 
 
@@ -225,10 +319,10 @@ def main(words: Sequence[str]) -> None:
             sys.exit("no results are saved for this processor; run python -m project.measure_app")
         print_results(json.loads(path.read_text(encoding="utf-8")))
         return
-    modules = [page.module for page in PAGES]
+    modules = [*(page.module for page in PAGES), LOAD]
     if unknown := set(words) - set(modules):
         sys.exit(f"there is no page {', '.join(sorted(unknown))}; expected some of {', '.join(modules)}, or --report")
-    found = measure_pages([page for page in PAGES if not words or page.module in words])
+    found = measure_pages([page for page in PAGES if not words or page.module in words], not words or LOAD in words)
     print_results(found)
     if not words:
         replace_content(path, json.dumps(found, indent=1) + "\n")

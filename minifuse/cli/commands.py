@@ -76,13 +76,16 @@ def demo(
 @app.command()
 def equivalence(
     html: Annotated[Path | None, typer.Option(help="Also write the table to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help='Also write the results to this JSON file, which "Race the backends" opens.')
+    ] = None,
     backends: Annotated[str | None, typer.Option(help="Backends to compare, separated by commas. Default: all.")] = None,
     json: Json = False,
 ) -> None:
     """Compare every operator, on every backend and in every layout, with NumPy in float64."""
     from .equivalence import run
 
-    raise typer.Exit(run(backends.split(",") if backends else None, html, json))
+    raise typer.Exit(run(backends.split(",") if backends else None, html, json, out))
 
 
 @app.command()

@@ -1,16 +1,20 @@
 """`minifuse equivalence`: compare every operator and reduction, in every layout and on every backend, with float64."""
 
+import datetime
 import json as json_
+import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from .. import __version__
 from ..backends.registry import backends as all_backends
 from ..backends.registry import get_backend
 from ..compiler.trace_result import PlannedFunction
@@ -18,8 +22,10 @@ from ..core.errors import MinifuseError
 from ..core.operators import TABLE
 from ..runtime.atomic_files import replace_content
 from ..testing import Recipe, assert_backends_agree
+from ..testing.agreement import Difference
 from .simulation import explain_simulation, format_backend, is_simulated
 
+FORMAT = "minifuse equivalence 1"  # of the files that --out writes
 SHAPE = (5, 4, 6)
 FULL_SLICE = slice(None)
 LAYOUTS = {
@@ -54,6 +60,13 @@ class Cell:
     value: float
     gradient: float
     failure: str = ""
+    first: Difference | None = None
+    """The first element that differs, or, of a failure, the first that differs by more than the tolerance."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the cell as JSON data: null in place of NaN."""
+        numbers = {name: None if self.failure else getattr(self, name) for name in ("value", "gradient")}
+        return vars(self) | numbers | {"first": asdict(self.first) if self.first else None}
 
 
 def cases() -> Iterator[tuple[str, PlannedFunction, int, str]]:
@@ -87,8 +100,8 @@ def compare(name: str, function: PlannedFunction, arrays: Sequence[np.ndarray], 
     try:
         deviations = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
     except (AssertionError, MinifuseError) as error:
-        return Cell(name, layout, backend, float("nan"), float("nan"), str(error))
-    return Cell(name, layout, backend, deviations.value, deviations.gradient)
+        return Cell(name, layout, backend, float("nan"), float("nan"), str(error), getattr(error, "first", None))
+    return Cell(name, layout, backend, deviations.value, deviations.gradient, first=deviations.first)
 
 
 def deviation_table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
@@ -156,7 +169,20 @@ th, td {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #888
 """
 
 
-def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
+def result_file(cells: Sequence[Cell], names: Sequence[str]) -> str:
+    """Return the results as JSON text, which the page "Race the backends" opens."""
+    results = {
+        "format": FORMAT,
+        "minifuse": __version__,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.system()}, {platform.machine()}",
+        "simulated": [name for name in names if is_simulated(name)],
+        "cells": [cell.as_dict() for cell in cells],
+    }
+    return json_.dumps(results, indent=1, allow_nan=False) + "\n"
+
+
+def run(backends: Sequence[str] | None, html: Path | None, json: bool, out: Path | None = None) -> int:
     """Compare and print; return 1 if a comparison fails."""
     names = [get_backend(name).name for name in backends or all_backends()]
     cells, all_cases = [], list(cases())
@@ -170,8 +196,10 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
     wrong_cells = [cell for cell in cells if cell.failure]
     if html is not None:
         replace_content(html, html_page(cells, names), is_durable=False)
+    if out is not None:
+        replace_content(out, result_file(cells, names), is_durable=False)
     if json:
-        print(json_.dumps([asdict(cell) for cell in cells], indent=1))
+        print(json_.dumps([cell.as_dict() for cell in cells], indent=1, allow_nan=False))
     else:
         console = Console()
         console.print(deviation_table(cells, names))

@@ -13,14 +13,15 @@ from .output import new_console, print_json, print_report, report_error
 
 def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
     """Time and print; return 2 if the request is invalid or a result is wrong."""
-    (race,) = import_views("race")
+    race, race_facts = import_views("race", "race_facts")
     names = players.split(",") if players else [name for name in race.players() if name != "python"]
     try:
         results = race.run_race(operation, names)
         roofs = race.measure_rooflines(names) if has_roof else None
     except MinifuseError as error:
         return report_error("race", error)
-    rows, sentence, facts = race.rows(results, roofs), race.sentence(results), facts_as_dicts(race.facts(results, roofs))
+    rows, sentence = race_facts.rows(results, roofs), race_facts.sentence(results, roofs)
+    facts = facts_as_dicts(race_facts.facts(results, roofs))
     if json:
         print_json({"sentence": sentence, "times": rows, "facts": facts})
     else:

@@ -19,6 +19,16 @@ from ..tensors.tensor import Tensor
 from .tolerances import Tolerance, tolerance_for
 
 
+@dataclass(frozen=True)
+class Difference:
+    """An element that differs from the expected one. Values are text, since JSON has no NaN."""
+
+    what: str  # "output 0", "the gradient of input 1"
+    index: tuple[int, ...]
+    expected: str
+    got: str
+
+
 class Deviation(NamedTuple):
     """The largest deviation |got - expected| of one backend, for values and for gradients."""
 
@@ -26,6 +36,15 @@ class Deviation(NamedTuple):
     dtypes: tuple[str, ...]  # the dtypes of the inputs
     value: float
     gradient: float
+    first: Difference | None = None  # the first element of the outputs, then of the gradients, that differs at all
+
+
+class DisagreementError(AssertionError):
+    """An element differs by more than the tolerance."""
+
+    def __init__(self, message: str, first: Difference) -> None:
+        super().__init__(message)
+        self.first = first
 
 
 @dataclass(frozen=True)
@@ -37,7 +56,7 @@ class Agreement:
     def __str__(self) -> str:
         lines = [f"{'backend':<12}{'inputs':<24}{'values':>10}{'gradients':>12}"]
         lines += [
-            f"{b:<12}{', '.join(dtypes):<24}{value:>10.1e}{gradient:>12.1e}" for b, dtypes, value, gradient in self.rows
+            f"{b:<12}{', '.join(dtypes):<24}{value:>10.1e}{gradient:>12.1e}" for b, dtypes, value, gradient, _ in self.rows
         ]
         return "\n".join(lines)
 
@@ -280,24 +299,26 @@ def compare_with_expected(
             f"{r.backend}: the function returned {len(r.outputs)} outputs, expected {len(values)}\n{format_inputs(r)}"
         )
     value = gradient = 0.0
+    found = list[Difference | None]()
     for k, (y, expected_values) in enumerate(zip([y.numpy() for y in r.outputs], values, strict=True)):
-        value = max(value, compare_arrays(y, expected_values, choose_tolerance(y, expected_values), f"output {k}", r))
+        most, first = compare_arrays(y, expected_values, choose_tolerance(y, expected_values), f"output {k}", r)
+        value, found = max(value, most), [*found, first]
     for k, (got, reference_gradient) in enumerate(zip(r.gradients, gradients, strict=True)):
         if (got is None) is not (reference_gradient is None):
             what = "no gradient" if got is None else "a gradient"
             raise AssertionError(f"{r.backend}: input {k} got {what}, unlike the reference\n{format_inputs(r)}")
         if got is not None and reference_gradient is not None:
-            gradient = max(
-                gradient,
-                compare_arrays(
-                    got, reference_gradient, choose_tolerance(got, reference_gradient), f"the gradient of input {k}", r
-                ),
+            most, first = compare_arrays(
+                got, reference_gradient, choose_tolerance(got, reference_gradient), f"the gradient of input {k}", r
             )
-    return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient)
+            gradient, found = max(gradient, most), [*found, first]
+    return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient, next(filter(None, found), None))
 
 
-def compare_arrays(got: ndarray, expected: ndarray, tolerance: Tolerance, what: str, r: BackendRun | None = None) -> float:
-    """Return the largest difference; raise AssertionError with details on the first one that is too large."""
+def compare_arrays(
+    got: ndarray, expected: ndarray, tolerance: Tolerance, what: str, r: BackendRun | None = None
+) -> tuple[float, Difference | None]:
+    """Return the largest difference and the first; raise AssertionError with details on the first one that is too large."""
     label = f"{r.backend}: {what}" if r else what
     if got.shape != expected.shape:
         raise AssertionError(
@@ -309,21 +330,29 @@ def compare_arrays(got: ndarray, expected: ndarray, tolerance: Tolerance, what: 
             is_finite = np.isfinite(got) & np.isfinite(expected_values)
             distance = np.where(is_finite, np.abs(got.astype(np.float64) - expected_values), 0.0)
             is_same = (got == expected_values) | (np.isnan(got) & np.isnan(expected_values))
-            is_same |= is_finite & (distance <= tolerance.atol + tolerance.rtol * np.abs(expected_values, dtype=np.float64))
+            limit = tolerance.atol + tolerance.rtol * np.abs(expected_values, dtype=np.float64)
+            is_close = is_same | (is_finite & (distance <= limit))
         else:
-            is_same, distance = got == expected_values, np.abs(got.astype(np.float64) - expected_values.astype(np.float64))
-    if is_same.all():
-        return float(distance.max(initial=0.0))
-    first = tuple(int(i) for i in np.argwhere(~is_same)[0])
-    raise AssertionError(
+            is_close = is_same = got == expected_values
+            distance = np.abs(got.astype(np.float64) - expected_values.astype(np.float64))
+
+    def first_of(differs: ndarray) -> Difference:
+        index = tuple(int(i) for i in np.argwhere(differs)[0])
+        return Difference(what, index, str(expected_values[index]), str(got[index]))
+
+    if is_close.all():
+        return float(distance.max(initial=0.0)), None if is_same.all() else first_of(~is_same)
+    first = first_of(~is_close)
+    raise DisagreementError(
         "\n".join(
             [
-                f"{label} is wrong at {np.count_nonzero(~is_same)} of {got.size} elements, {got.dtype} {got.shape}",
-                f"first at    {first}: expected {expected_values[first]!s}, got {got[first]!s}",
+                f"{label} is wrong at {np.count_nonzero(~is_close)} of {got.size} elements, {got.dtype} {got.shape}",
+                f"first at    {first.index}: expected {first.expected}, got {first.got}",
                 f"allowed     rtol {tolerance.rtol:.2g}, atol {tolerance.atol:.2g}: {tolerance.reason}",
                 *[format_inputs(r)] * bool(r),
             ]
-        )
+        ),
+        first,
     )
 
 

@@ -8,7 +8,7 @@ const DENSE = 24; // grids with more columns have small cells
 const TALL = 12; // grids with more rows have low cells
 const CHAR = 7.6; // width of a character in a cell
 const LARGEST = 1.6; // pixels of a unit, at most
-const SMALLEST = 0.62; // and at least: smaller texts cannot be read, so the picture scrolls
+const SMALLEST = 0.6; // and at least: smaller texts cannot be read, so the picture scrolls
 
 // Return the longest text that each cell of a grid has in any step.
 function longestText(grid, frames) {
@@ -30,9 +30,8 @@ function wrapWords(text, width) {
 }
 
 // Return the sizes of a grid: of a cell, of the body, and of what stands above it and to its left.
-function measureGrid(grid, frames) {
-  const chars = longestText(grid, frames);
-  const isDense = grid.columns > DENSE;
+function measureGrid(grid, chars, isTight) {
+  const isDense = isTight || grid.columns > DENSE;
   const cell = { width: isDense ? Math.max(20, 7 + chars * 6.5) : Math.max(36, 12 + chars * CHAR), height: isDense || grid.rows > TALL ? 24 : 34 };
   const [gapX, gapY] = grid.gaps ?? [0, 0];
   const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
@@ -69,22 +68,29 @@ function placeRows(rows, isTable) {
   return { places, width: widest + MARGIN, height: y - GUTTER + MARGIN + 4 };
 }
 
-// Put grids into rows, in their order, each row at most so wide.
+// Put grids into rows, in their order, each row at most so wide, up to rounding.
 function wrapGrids(boxes, width) {
   const rows = [[]];
   let used = 0;
   for (const box of boxes) {
     const own = box.left + box.right + GUTTER;
-    if (rows.at(-1).length && used + own > width) [used] = [rows.push([]) && 0];
+    if (rows.at(-1).length && used + own > width + 1) [used] = [rows.push([]) && 0];
     rows.at(-1).push(box);
     used += own;
   }
   return rows;
 }
 
-// Arrange the grids so that their cells are as large as possible in a window: in the rows of the layout, or in any rows.
+// Arrange the grids so that their cells are as large as possible in a window: in the rows of the layout, or in any rows. Cells
+// have less air around their texts where the picture would otherwise be too wide, as on a phone.
 function arrange(data, width, height) {
-  const boxes = data.grids.map((grid) => measureGrid(grid, data.frames));
+  const chars = data.grids.map((grid) => longestText(grid, data.frames));
+  const roomy = arrangeCells(data, chars, width, height, false);
+  return roomy.fits ? roomy : arrangeCells(data, chars, width, height, true);
+}
+
+function arrangeCells(data, chars, width, height, isTight) {
+  const boxes = data.grids.map((grid, k) => measureGrid(grid, chars[k], isTight));
   const byName = new Map(boxes.map((box) => [box.grid.name, box]));
   const scaleOf = (found) => Math.min(LARGEST, width / found.width, height / found.height);
   const wraps = [];
@@ -97,7 +103,7 @@ function arrange(data, width, height) {
   const choice = narrow.length ? narrow : wraps;
   const best = choice.reduce((a, b) => (scaleOf(b) > scaleOf(a) + 0.02 ? b : a), choice.at(-1) ?? placeRows([[]], false));
   const table = data.layout && wraps.at(-1);
-  const found = table && scaleOf(table) > SMALLEST ? table : best;
-  const scale = Math.max(scaleOf(found), Math.min(SMALLEST, LARGEST));
-  return { ...found, scale };
+  const isTable = table && scaleOf(table) > SMALLEST;
+  const found = isTable ? table : best;
+  return { ...found, scale: Math.max(scaleOf(found), SMALLEST), fits: narrow.length > 0 && (isTable || !table) };
 }

@@ -63,6 +63,11 @@ function keepStep(name, k) {
   history.replaceState(history.state, "", location.pathname + (search && `?${search}`) + location.hash);
 }
 
+// A long name such as cuda.blockIdx.x may be broken after a dot or a parenthesis, where the source is narrow.
+function withBreaks(text) {
+  return text.split(/(?<=\w[.(])(?=\w)/).flatMap((part, k) => (k ? [document.createElement("wbr"), part] : [part]));
+}
+
 function codeLine([number, text, counts], kinds) {
   const line = element("div", "line");
   line.dataset.number = number;
@@ -74,10 +79,10 @@ function codeLine([number, text, counts], kinds) {
   let end = 0;
   const trimmed = text.trim();
   for (const found of trimmed.matchAll(WORDS)) {
-    words.append(trimmed.slice(end, found.index), element(found[1] ? "i" : "b", "", found[0]));
+    words.append(...withBreaks(trimmed.slice(end, found.index)), element(found[1] ? "i" : "b", "", found[0]));
     end = found.index + found[0].length;
   }
-  words.append(trimmed.slice(end));
+  words.append(...withBreaks(trimmed.slice(end)));
   line.append(words);
   return line;
 }
@@ -95,7 +100,10 @@ function lightLine(root, number) {
   const code = root.querySelector(".code");
   for (const line of code.children) line.classList.toggle("lit", number !== undefined && Number(line.dataset.number) === number);
   const lit = code.querySelector(".lit");
-  if (lit && code.scrollHeight > code.clientHeight) code.scrollTop = lit.offsetTop - code.offsetTop - code.clientHeight / 2;
+  cancelAnimationFrame(root.scrolling); // to read sizes now would lay out the page before the picture is complete
+  root.scrolling = requestAnimationFrame(() => {
+    if (lit && code.scrollHeight > code.clientHeight) code.scrollTop = lit.offsetTop - code.offsetTop - code.clientHeight / 2;
+  });
 }
 
 function isDark(root) {

@@ -2,13 +2,11 @@
 
 from functools import partial
 
-import streamlit as st
-
 from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.layout import broadcast
 from minifuse.ir.array_functions import View
 
-from ..frame import PageContent, show_error, show_head, show_page, show_source
+from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import broadcasting, expressions
 from ..views.sources import source_lines
 from .chosen import choose_element, fill_by_click
@@ -57,7 +55,9 @@ def page() -> None:
             "broadcasting_element", partial(broadcasting.index_of, found), broadcasting.element_link(found, chosen)
         ),
     )
-    with st.expander("The rules that ran"):
+    with drawer("The rules that ran", "broadcasting_rules") as is_open:
+        if not is_open:
+            return
         forward, backward = source_lines(broadcast), source_lines(View.vjp)
         picture = broadcasting.picture(found)
         show_source(PageContent("rule", picture, (), forward, "forwards, minifuse/core/layout.py"))

@@ -8,7 +8,7 @@ from ..frame import PageContent, show_error, show_head, show_page
 from ..views import devices, devices_pictures
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def page_content(subject: str, count: int, pieces: int) -> PageContent:
     """Return the cached content of the page."""
     seen = devices.run_programs(subject, count, pieces)

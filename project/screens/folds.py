@@ -8,7 +8,7 @@ from ..frame import PageContent, show_error, show_head, show_page
 from ..views import folds
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def page_content(subject: str, shape: tuple[int, ...], backend: str, cell: int, piece: int) -> PageContent:
     """Return the cached content of the page."""
     seen = folds.folded(subject, shape, backend, cell, piece)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import PageContent, show_error, show_head, show_page, show_source
+from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import formulas, functions, fusion, fusion_steps
 from ..views.cited_facts import Line
 from ..views.function_parts import FunctionParts
@@ -49,16 +49,20 @@ def page() -> None:
     source, title = fusion.function_lines(found), "The function, and the operations of each line"
     show_page(PageContent("fusion", picture, facts, source, title, fusion.command(found, play), found.example.files()))
     if play == fusion.PLAYS[1]:
-        with st.expander("All steps in words"):
-            st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
+        with drawer("All steps in words", "fusion_steps") as is_open:
+            if is_open:
+                st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
     show_passes(found)
-    with st.expander("The code that runs"):
-        show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
+    with drawer("The code that runs", "fusion_code") as is_open:
+        if is_open:
+            show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
 
 
 def show_passes(found: FunctionParts) -> None:
     """Draw the passes of the compiler, each with the lines of the graph that it changed."""
-    with st.expander("After each pass"):
+    with drawer("After each pass", "fusion_passes") as is_open:
+        if not is_open:
+            return
         st.write(
             "The compiler is a list of passes from graph to graph. A line with - went, a line with + came, and a line with "
             "! says why two nodes are in different kernels."

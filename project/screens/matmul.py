@@ -45,7 +45,7 @@ def page() -> None:
     st.caption(matmul_ladder.caption(matmul_ladder.load_shares()))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def page_content(name: str, rows: int, across: int, depth: int, tile: int, block: int, output: int | None) -> PageContent:
     """Return the cached content of the page."""
     found = trace_matmul(name, rows, across, depth, tile)
@@ -57,7 +57,7 @@ def page_content(name: str, rows: int, across: int, depth: int, tile: int, block
     return PageContent("matmul", picture, facts, matmul.lines(found), title, matmul.command(found))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def draw_ladder(rows: int, across: int, depth: int, tile: int) -> str:
     """Return the cached figures of the kernels."""
     return matmul_ladder.draw_ladder(matmul_ladder.rungs(rows, across, depth, tile, matmul_ladder.load_shares()))

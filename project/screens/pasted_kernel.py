@@ -25,7 +25,7 @@ TEXT = "pasted_text"
 def page() -> None:
     """Draw a launch of the pasted kernel, and the timeline of one of its threads."""
     first, one, two, three, four, five = show_head(
-        "Your kernel", "Paste a numba.cuda kernel below: it runs lane by lane.", 1.1, 0.6, 0.7, 0.7, 0.7, 1.2
+        "Your kernel", "Paste a numba.cuda kernel below: it runs lane by lane.", 1.1, 0.5, 0.95, 0.7, 0.7, 1.2
     )
     example = first.selectbox("begin with", list(EXAMPLES), key="pasted_example", bind="query-params", on_change=forget_text)
     grid = one.text_input("blocks", placeholder="2", key="pasted_grid", bind="query-params")
@@ -66,7 +66,7 @@ def forget_text() -> None:
     st.session_state.pop(TEXT, None)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False)
 def run_text(source: str, grid: str, block: str, arguments: str, of: tuple[int, int]) -> PastedRun:
     """Return the cached run of a text."""
     return run_pasted(source, grid, block, arguments, of)

@@ -1,27 +1,44 @@
 """The page Race the backends."""
 
+from dataclasses import replace
 from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..views import agreement, race
+from ..views import agreement, curves, equivalence, race, race_facts, race_picture, rooflines, saved_results
 from ..views.agreement import Agreement
-from ..views.cited_facts import MEANINGS, MEASURED
-from ..views.curves import line_chart
 from ..views.picture import Picture
 from ..views.race import Race, Roofs
 
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
 SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
-OPENING = "cpu-znver5.json"  # the saved results that are shown first
-HEIGHT = 320  # height of the curves, in pixels
+HERE, FILE = "measured here", "an equivalence file"  # results that are in no saved file
+HEIGHT = 400  # height of the charts, in pixels
 
 
 def page() -> None:
-    """Draw how far the backends agree, a race on this machine, and saved results."""
-    one, two, three, last = show_head("Race the backends", "Do all compute the same, and who is fastest?", 1, 1.6, 0.7, 0.7)
+    """Draw how far the backends agree, and a race on this machine; or an equivalence file; or saved results."""
+    which, one, two, three, last = show_head(
+        "Race the backends", "Do all compute the same, and who is fastest?", 1, 1, 1.5, 0.7, 0.7
+    )
+    choices = [HERE, FILE, *saved_results.result_files()]
+    results = which.selectbox("results", choices, key="race_file", bind="query-params")
+    if results == FILE:
+        show_equivalence(one, two)
+    elif results != HERE:
+        show_saved_results(results, one)
+    else:
+        choose_race(one, two, three, last)
+
+
+def choose_race(one: "DeltaGenerator", two: "DeltaGenerator", three: "DeltaGenerator", last: "DeltaGenerator") -> None:
+    """Draw the controls of a race, and the page for them."""
     names, known = list(race.OPERATIONS), race.players()
     first = names.index("a @ b")
     operation = one.selectbox("operation", names, first, key="race_operation", bind="query-params")
@@ -34,10 +51,9 @@ def page() -> None:
     more.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
     more.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
     show_race(operation)
-    show_saved_results()
 
 
-@st.cache_data(max_entries=len(race.OPERATIONS), show_spinner=False)
+@st.cache_resource(max_entries=len(race.OPERATIONS), show_spinner=False)
 def find_agreement(operation: str) -> Agreement:
     """Return the cached results of an operation on all backends."""
     return agreement.compare(operation)
@@ -49,21 +65,28 @@ def show_race(operation: str) -> None:
     roofs: Roofs | None = st.session_state.get("race_roof")
     if isinstance(found, MinifuseError):
         show_error(found)
+    agreed = find_agreement(operation)
     if not isinstance(found, Race) or found.operation != operation:
-        agreed = find_agreement(operation)
         command = f"minifuse race {quote(operation)}"
         show_page(PageContent("race", agreement.picture(agreed), agreement.facts(agreed), command=command))
         return
-    agreed = find_agreement(operation)
-    raced = race.picture(found)
-    grids, words = (*agreement.grids(agreed), *raced.grids), (*agreement.WORDS, *raced.words)
-    picture = Picture(
-        f"{agreement.sentence(agreed)} {raced.sentence}", grids, words=words, numbers=agreement.numbers(agreed)
-    )
-    known = [*agreement.facts(agreed), *race.facts(found, roofs)]
+    known = [*agreement.facts(agreed), *race_facts.facts(found, roofs)]
     lines, command = race.source(), race.command(found, roofs is not None)
-    show_page(PageContent("race", picture, known, lines, "How it is timed", command))
-    show_curves(found, roofs)
+    show_page(PageContent("race", draw_race(agreed, found, roofs), known, lines, "How it is timed", command))
+    show_charts(found, roofs)
+
+
+def draw_race(agreed: Agreement, found: Race, roofs: Roofs | None) -> Picture:
+    """Draw the agreement above the race."""
+    raced = race_picture.picture(found, roofs, agreement.worst_numbers(agreed))
+    return Picture(
+        raced.sentence,
+        (*agreement.grids(agreed), *raced.grids),
+        raced.frames,
+        (*agreement.WORDS, *raced.words),
+        layout=(("agreement", "values"), *raced.layout),
+        first=raced.first,
+    )
 
 
 def run_race(operation: str, who: tuple[str, ...]) -> None:
@@ -82,35 +105,59 @@ def measure_roof(who: tuple[str, ...]) -> None:
         st.session_state["race_found"] = error
 
 
-def show_curves(found: Race, roofs: Roofs | None) -> None:
-    """Draw time over size."""
-    rows = race.rows(found, roofs)
-    st.markdown(f"**{found.operation}: time of a call in us, over the elements**")
-    spec = line_chart(rows, "elements", "us", "who", are_logarithmic=True)
-    st.vega_lite_chart(spec=spec, key="race_curve", height=HEIGHT, alt=race.sentence(found))
-    with st.expander("The curves as a table"):
+def show_charts(found: Race, roofs: Roofs | None) -> None:
+    """Draw time over size with a band from quartile to quartile, and the rates below the roof."""
+    rows, known = race_facts.rows(found, roofs), rooflines.roofs_of(found.players, roofs)
+    points, corners = rooflines.chart_rows(found), rooflines.roof_rows(found, known)
+    of_time, of_roof, as_table = st.tabs(["Time over size", "Under the roof", "The curves as a table"])
+    with of_time:
+        st.markdown(f"**{found.operation}: time of a call in us, over the elements; the band: from quartile to quartile**")
+        spec: dict[str, Any] = curves.line_chart(rows, "elements", "us", "who", are_logarithmic=True, band=("low", "high"))
+        st.vega_lite_chart(spec=spec, key="race_curve", height=HEIGHT, alt=race_facts.sentence(found))
+    with of_roof:
+        said = rooflines.describe(found, known)
+        st.markdown(f"**{said}**")
+        spec = curves.roofline_chart(points, corners)
+        st.vega_lite_chart(spec=spec, key="race_roofline", height=HEIGHT, alt=said)
+    with as_table:
         st.dataframe(rows, hide_index=True, width="stretch")
+        st.dataframe([*points, *corners], hide_index=True, width="stretch")
 
 
-def show_saved_results() -> None:
-    """Draw the tables of the files in project/benchmarks/results."""
-    names = race.result_files()
-    if not names:
-        st.info("There are no saved results beside this installation; they are in project/benchmarks/results.")
+def show_equivalence(one: "DeltaGenerator", two: "DeltaGenerator") -> None:
+    """Draw an uploaded result file of `minifuse equivalence`."""
+    two.html(SPACE)
+    with two.popover("Open a file", width="stretch"):
+        st.caption("The file is read as JSON and kept in this session only. This command writes one:")
+        st.code(equivalence.COMMAND, language="console", wrap_lines=True)
+        limit = equivalence.MAX_MB
+        file = st.file_uploader("equivalence.json", type="json", key="race_equivalence", max_upload_size=limit)
+    if file is None:
+        one.selectbox("program", ["no file yet"], key="race_no_program", disabled=True)
+        agreed = find_agreement("a + b")
+        waiting = replace(agreement.picture(agreed), sentence=f"No file yet. Compared here: {agreement.sentence(agreed)}")
+        show_page(PageContent("race", waiting, agreement.facts(agreed), command=equivalence.COMMAND))
         return
-    st.header("Saved results", anchor=False)
-    first = names.index(OPENING) if OPENING in names else 0
-    name = st.selectbox("results", names, first, key="race_file", bind="query-params")
     try:
-        found = race.load_results(name)
+        found = equivalence.read_file(file.getvalue())
     except MinifuseError as error:
         show_error(error)
         return
-    st.markdown(f"**{MEASURED}** · {found.device} · {found.date}")
-    for table in found.tables:
-        st.markdown(f"**{table.title}**")
-        st.dataframe(race.as_rows(table), hide_index=True, width="stretch")
-    with st.expander("Where and with what it was measured", expanded=True):
-        for line in found.lines:
-            st.text(line)
-    st.caption(f"{MEASURED}: {MEANINGS[MEASURED]}. Columns of others: their time over that of minifuse, median (quartiles).")
+    programs = found.programs
+    first = programs.index(equivalence.worst_program(found))
+    program = one.selectbox("program", programs, first, key="race_program", bind="query-params")
+    picture, facts = equivalence.picture(found, program), equivalence.facts(found, program)
+    show_page(PageContent("equivalence", picture, facts, command=equivalence.COMMAND))
+
+
+def show_saved_results(name: str, one: "DeltaGenerator") -> None:
+    """Draw a table of a file in project/benchmarks/results."""
+    try:
+        found = saved_results.load_results(name)
+    except MinifuseError as error:
+        show_error(error)
+        return
+    titles = [table.title for table in found.tables]
+    title = one.selectbox("table", titles, key="race_table", bind="query-params")
+    table = found.tables[titles.index(title)]
+    show_page(PageContent("results", saved_results.picture(found, table), saved_results.facts(found, table)))

@@ -7,7 +7,7 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import Layout
 
-from ..frame import PageContent, show_error, show_head, show_page, show_source
+from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import expressions, next_views, strides
 from ..views.sources import source_lines
 from .chosen import choose_element, fill_by_click
@@ -48,10 +48,10 @@ def page() -> None:
     gestures = fill_by_click("element", partial(strides.index_of, found), link, partial(add_dragged_view, found))
     show_page(PageContent("strides", shown, known, source, title, command), gestures)
     method = strides.layout_method(found.steps)
-    with st.expander(f"The rule that ran: Layout.{method}"):
-        show_source(
-            PageContent("rule", strides.picture(found), (), source_lines(getattr(Layout, method)), "minifuse/core/layout.py")
-        )
+    with drawer(f"The rule that ran: Layout.{method}", "strides_rule") as is_open:
+        if is_open:
+            rule = source_lines(getattr(Layout, method))
+            show_source(PageContent("rule", strides.picture(found), (), rule, "minifuse/core/layout.py"))
 
 
 def read_view(shape: str, views: str) -> strides.StridedView:

@@ -12,7 +12,7 @@ from ..views import thread_pictures, threads
 from ..views.subjects import SUBJECTS
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def page_content(subject: str, shape: tuple[int, ...], block: tuple[int, ...], of: tuple[int, int]) -> PageContent:
     """Return the cached content of the page."""
     seen = threads.run_launch(subject, shape, block, of)

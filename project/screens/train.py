@@ -9,7 +9,7 @@ from minifuse.core.errors import MinifuseError
 
 from .. import frame
 from ..components.stage import stage
-from ..frame import PageContent, show_error, show_head, show_page
+from ..frame import PageContent, drawer, show_error, show_head, show_page
 from ..views import train
 from ..views.curves import line_chart
 from ..views.train import Curve, Settings
@@ -176,5 +176,6 @@ def show_curves(now: Curve, kept: Curve | None) -> None:
         st.vega_lite_chart(spec=spec, key="train_curve", height=HEIGHT, alt=said or "The mean loss of each epoch.")
     else:
         st.caption("The curve of the losses comes with the first epoch.")
-    with st.expander("The losses as a table"):
-        st.dataframe(rows, hide_index=True, width="stretch", height=HEIGHT)
+    with drawer("The losses as a table", "train_table") as is_open:
+        if is_open:
+            st.dataframe(rows, hide_index=True, width="stretch", height=HEIGHT)

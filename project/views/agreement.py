@@ -79,7 +79,7 @@ def verdicts(found: Agreement) -> Grid:
         first, most = found.first_different(name), found.difference(name)
         kind = WRONG if is_wrong(found, name) else OTHER if first is not None else ""
         place = "none" if first is None else f"[{first}]"
-        cells.append(Cell(row, 0, f"{most:.1e}" if most else "0", f"{name}: differs from NumPy by {most:g}", kind, (name,)))
+        cells.append(Cell(row, 0, format_difference(most), f"{name}: differs from NumPy by {most:g}", kind, (name,)))
         cells.append(Cell(row, 1, place, f"{name}: the first cell that differs: {place}", kind, (name, f"v{first}")))
     heads = ("largest", "first cell")
     return Grid(
@@ -125,7 +125,18 @@ def picture(found: Agreement) -> Picture:
 
 def numbers(found: Agreement) -> tuple[tuple[str, str], ...]:
     """Return the largest difference of each backend."""
-    return tuple((f"{found.difference(name):.1e}", f"{name} from NumPy") for name in found.results if name != NUMPY)
+    others = [name for name in found.results if name != NUMPY]
+    return tuple((format_difference(found.difference(name)), f"{name} from NumPy") for name in others)
+
+
+def format_difference(difference: float) -> str:
+    """Format a difference in few characters."""
+    return f"{difference:.1e}" if difference else "0"
+
+
+def worst_numbers(found: Agreement) -> tuple[tuple[str, str], ...]:
+    """Return the largest difference of all backends."""
+    return ((format_difference(max(map(found.difference, found.results))), "largest difference"),)
 
 
 def facts(found: Agreement) -> list[Fact]:
@@ -135,5 +146,5 @@ def facts(found: Agreement) -> list[Fact]:
         if name != NUMPY:
             first, most = found.first_different(name), found.difference(name)
             where = "every bit is NumPy's" if first is None else f"the first at {first} of {len(found.results[name])}"
-            rows.append(Fact(f"{name}: difference from NumPy", f"{most:.1e}" if most else "0", DERIVED, where))
+            rows.append(Fact(f"{name}: difference from NumPy", format_difference(most), DERIVED, where))
     return rows

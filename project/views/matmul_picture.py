@@ -333,8 +333,9 @@ def thread_output(scene: Scene, thread: int) -> int | None:
 
 
 def chosen_race(scene: Scene, step: Step) -> Race | None:
-    """Return a race of this step, of the chosen thread if it has one."""
-    own = [race for race in step.races if scene.thread == race.reader]
+    """Return a race of this step: one in which the chosen thread reads or, else, writes, if there is one."""
+    own = [race for race in step.races if scene.thread in (race.reader, race.writer)]
+    own.sort(key=lambda race: race.reader != scene.thread)
     return next(iter([*own, *step.races]), None)
 
 
@@ -385,15 +386,15 @@ def say_step(scene: Scene, k: int) -> str:
     """Say in one sentence what a step does."""
     step, where = scene.steps[k], scene.where(scene.output)
     if raced := chosen_race(scene, step):
-        names = [
-            f"of {scene.where(out)}" if out is not None else "outside"
+        writer, reader = (
+            f"the thread {f'of {scene.where(out)}' if out is not None else 'outside'}"
             for out in (thread_output(scene, thread) for thread in (raced.writer, raced.reader))
-        ]
-        row, column = divmod(raced.element, scene.shapes[raced.array][1])
-        return (
-            f"Race: the thread {names[0]} writes {raced.array}[{row}, {column}], the thread {names[1]} reads it, and no "
-            "barrier is between."
         )
+        row, column = divmod(raced.element, scene.shapes[raced.array][1])
+        element = f"{raced.array}[{row}, {column}]"
+        if raced.is_read_first:
+            return f"Race: {reader} reads {element}, {writer} overwrites it, and no barrier is between."
+        return f"Race: {writer} writes {element}, {reader} reads it, and no barrier is between."
     if step.kind == FILL:
         [name] = {access.array for access in step.accesses if access.is_store}
         count, source = len(step.loads("a", "b")), name.removeprefix("tile_")

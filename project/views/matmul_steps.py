@@ -39,6 +39,8 @@ class Race(NamedTuple):
     element: int
     writer: int
     reader: int
+    is_read_first: bool
+    """The line that reads comes before the line that writes: the tile of the next round is written too early."""
 
 
 @dataclass(frozen=True)
@@ -168,21 +170,24 @@ def kind_of(accesses: tuple[Access, ...]) -> str:
 
 def add_tiles(steps: list[Step]) -> Iterator[Step]:
     """Add to each step the contents of shared memory, and its races."""
-    touched = dict[tuple[int, str, int], tuple[set[int], set[int]]]()  # epoch and element -> its readers and its writers
-    for step in steps:
+    touched = dict[
+        tuple[int, str, int], tuple[dict[int, int], dict[int, int]]
+    ]()  # epoch, element -> readers, writers: steps
+    for k, step in enumerate(steps):
         for access in shared_accesses(step):
             key = step.epoch, access.array, access.element
-            touched.setdefault(key, (set(), set()))[access.is_store].add(access.thread)
+            touched.setdefault(key, ({}, {}))[access.is_store][access.thread] = k
     tiles = dict[tuple[str, int], float]()
-    for step in steps:
+    for k, step in enumerate(steps):
         shared = shared_accesses(step)
         tiles = tiles | {(access.array, access.element): access.value for access in shared if access.is_store}
         found = dict[Race, None]()
         for access in shared:
-            others = touched[step.epoch, access.array, access.element][not access.is_store] - {access.thread}
-            for other in sorted(others):
+            others = touched[step.epoch, access.array, access.element][not access.is_store]
+            for other in sorted(others.keys() - {access.thread}):
                 writer, reader = (access.thread, other) if access.is_store else (other, access.thread)
-                found[Race(access.array, access.element, writer, reader)] = None
+                is_read_first = (others[other] < k) if access.is_store else (k < others[other])
+                found[Race(access.array, access.element, writer, reader, is_read_first)] = None
         yield replace(step, races=tuple(found), tiles=tiles)
 
 

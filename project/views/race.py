@@ -1,4 +1,4 @@
-"""The race: the time of an operation at all sizes, on each backend and in NumPy, measured now; and saved results.
+"""The race: the time of an operation at all sizes, on each backend and in NumPy, measured now.
 
 A race on a page takes a second: it shows the shape of the curves, and cannot show differences of a few percent. Reliable
 numbers are in the saved results, which took minutes each and contain device and date.
@@ -6,14 +6,11 @@ numbers are in the saved results, which took minutes each and contain device and
 
 import datetime
 import inspect
-import json
 import os
 import platform
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from shlex import quote
 from time import perf_counter
 from typing import Any
@@ -26,21 +23,14 @@ from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 from minifuse.inspect.roofline import MachineLimits, machine_limits
 
-from ..benchmarks import (
-    formatting,
-    kernel_counts,
-    machine,
-    report,
-)
-from ..benchmarks.timer import in_turn, time_block
-from .cited_facts import DERIVED, MEASURED, Fact, Line
-from .picture import IDLE, LOAD, Cell, Grid, Picture
+from ..benchmarks import machine
+from ..benchmarks.timer import in_turn, spread, time_block
+from .cited_facts import Line
 
 BUDGET_S = 0.8  # seconds of a race, without compiling
 BLOCK_S = 5e-4  # seconds: calls are repeated until a block takes this long
-ROUNDS = 5
+ROUNDS = 7
 NUMPY = "NumPy"
-FOLDER = Path(report.__file__).parent / "results"
 TOLERANCE = 1e-4  # of float32 results, since sums are taken in another order
 COLUMNS_OF_ROWS = 256  # elements per row of softmax
 
@@ -62,6 +52,16 @@ class Operation:
     """The number of floats that are read and written, each counted once."""
     flops: Callable[[int], int] = lambda n: 0
     """The number of floating-point operations of a product; 0 for other operations."""
+    operators: int = 0
+    """The number of operators for each element of other operations; an exponential counts as one."""
+
+    def nbytes(self, elements: int) -> int:
+        """Return the number of bytes that are read and written, each counted once."""
+        return 4 * self.floats(elements)
+
+    def work(self, elements: int) -> int:
+        """Return the number of operators."""
+        return self.flops(elements) or self.operators * elements
 
 
 def softmax(x: Array) -> Array:
@@ -79,11 +79,16 @@ def square(n: int) -> tuple[int, int]:
 
 SIZES = tuple(range(8, 23, 2))
 OPERATIONS = {
-    "a + b": Operation(lambda a, b: a + b, np.add, lambda n: ((n,), (n,)), SIZES, lambda n: 3 * n),
-    "exp(x)": Operation(lambda x: x.exp(), np.exp, lambda n: ((n,),), SIZES, lambda n: 2 * n),
-    "x.sum()": Operation(lambda x: x.sum(), np.sum, lambda n: ((n,),), SIZES, lambda n: n + 1),
+    "a + b": Operation(lambda a, b: a + b, np.add, lambda n: ((n,), (n,)), SIZES, lambda n: 3 * n, operators=1),
+    "exp(x)": Operation(lambda x: x.exp(), np.exp, lambda n: ((n,),), SIZES, lambda n: 2 * n, operators=1),
+    "x.sum()": Operation(lambda x: x.sum(), np.sum, lambda n: ((n,),), SIZES, lambda n: n + 1, operators=1),
     "softmax of rows": Operation(
-        lambda x: x.softmax(1), softmax, lambda n: ((n // COLUMNS_OF_ROWS, COLUMNS_OF_ROWS),), SIZES, lambda n: 2 * n
+        lambda x: x.softmax(1),
+        softmax,
+        lambda n: ((n // COLUMNS_OF_ROWS, COLUMNS_OF_ROWS),),
+        SIZES,
+        lambda n: 2 * n,
+        operators=5,
     ),
     "a @ b": Operation(
         lambda a, b: a @ b,
@@ -104,8 +109,10 @@ class Point:
     elements: int
     seconds: float
     """The median of the rounds."""
-    fastest: float
-    slowest: float
+    low: float
+    """The lower quartile."""
+    high: float
+    """The upper quartile."""
 
 
 @dataclass(frozen=True)
@@ -223,9 +230,7 @@ def time_rounds(calls: dict[str, Callable[[], Any]], elements: int, remaining_s:
         for name in in_turn(calls, count):
             rounds[name].append(time_block(calls[name], call_counts[name]))
             remaining_s[name] -= rounds[name][-1] * call_counts[name]
-    return [
-        Point(name, elements, statistics.median(seconds), min(seconds), max(seconds)) for name, seconds in rounds.items()
-    ]
+    return [Point(name, elements, *spread(seconds)) for name, seconds in rounds.items()]
 
 
 @cache
@@ -271,87 +276,6 @@ def check_result(operation: Operation, name: str) -> None:
         raise MinifuseError(f"{name} and NumPy differ by more than {TOLERANCE:g}; nothing was timed")
 
 
-# What is shown.
-
-
-def roofline_seconds(operation: str, elements: int, limits: MachineLimits) -> float:
-    """Return the least seconds that a machine needs for the bytes, or for the arithmetic of a product."""
-    chosen = OPERATIONS[operation]
-    of_bytes = chosen.floats(elements) * 4 / limits.gbytes_per_s / 1e9
-    flops = chosen.flops(elements)
-    peak = limits.peak("float32") if flops else None
-    return max(of_bytes, flops / peak / 1e9 if peak else 0.0)
-
-
-def rows(race: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
-    """Return the curves as rows: player, elements, microseconds; the roofline of each device is a player."""
-    sizes = sorted({point.elements for point in race.points})
-    return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in race.points] + [
-        {"who": f"roof of {name}", "elements": n, "us": roofline_seconds(race.operation, n, limits) * 1e6}
-        for name, limits in (roofs or {}).items()
-        if name in map(limiting_backend, race.players)
-        for n in sizes
-    ]
-
-
-def picture(race: Race) -> Picture:
-    """Draw the time of each player at each size."""
-    exponents, times = OPERATIONS[race.operation].exponents, {(p.who, p.elements): p for p in race.points}
-    fastest = {1 << e: min((p.seconds for p in race.points if p.elements == 1 << e), default=0.0) for e in exponents}
-    cells = [
-        time_cell(race, row, column, times.get((who, 1 << e)), fastest[1 << e])
-        for row, who in enumerate(race.players)
-        for column, e in enumerate(exponents)
-    ]
-    names = tuple(f"2^{e}" for e in exponents)
-    grid = Grid(
-        "race", f"{race.operation}, by elements", len(race.players), len(exponents), tuple(cells), race.players, names
-    )
-    return Picture(sentence(race), (grid,), words=((LOAD, "the fastest at this size"), (IDLE, "no time was left")))
-
-
-def time_cell(race: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
-    """Format the time of a player at a size."""
-    who, exponent = race.players[row], OPERATIONS[race.operation].exponents[column]
-    if point is None:
-        return Cell(row, column, "", f"{who}, 2^{exponent} elements: no time was left", IDLE)
-    is_fastest = point.seconds == fastest
-    times = "the fastest" if is_fastest else f"{formatting.number(point.seconds / fastest)} times the fastest"
-    spread = f"{formatting.duration(point.fastest)} to {formatting.duration(point.slowest)}"
-    label = f"{who}, 2^{exponent} elements: {formatting.duration(point.seconds)} ({spread}), {times}"
-    return Cell(row, column, formatting.duration(point.seconds), label, LOAD if is_fastest else "")
-
-
-def sentence(race: Race) -> str:
-    """Summarize the picture."""
-    largest = max(point.elements for point in race.points)
-    last = sorted((p for p in race.points if p.elements == largest), key=lambda p: p.seconds)
-    order = ", ".join(f"{p.who} {formatting.duration(p.seconds)}" for p in last)
-    return f"{race.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
-
-
-def facts(race: Race, roofs: Roofs | None = None) -> list[Fact]:
-    """Return facts about the machine, and how near the largest size comes to the roofline."""
-    chosen = OPERATIONS[race.operation]
-    how = f"the median of {ROUNDS} rounds, {race.budget_s:g} s in all: a glance, no benchmark; a GPU is waited for"
-    known = [Fact("machine", race.place, MEASURED, f"at {race.date}"), Fact("time", "of one call", MEASURED, how)]
-    for who in race.players:
-        point = max((p for p in race.points if p.who == who), key=lambda p: p.elements)
-        rate = f"{chosen.floats(point.elements) * 4 / point.seconds / 1e9:,.1f} GB/s"
-        if chosen.flops(point.elements):
-            rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
-        size = f"at 2^{point.elements.bit_length() - 1} elements, in {formatting.duration(point.seconds)}"
-        known.append(Fact(who, rate, MEASURED, size))
-        if limits := (roofs or {}).get(limiting_backend(who)):
-            share = roofline_seconds(race.operation, point.elements, limits) / point.seconds
-            known.append(
-                Fact(f"{who}: share of the roof", f"{share:.0%}", DERIVED, "above 100 % where caches hold the data")
-            )
-    for name, limits in (roofs or {}).items():
-        known.append(Fact(f"roof of {name}", str(limits), MEASURED, "a copy, and products, of large arrays"))
-    return known
-
-
 def command(race: Race, has_roof: bool = False) -> str:
     """Return the terminal command that measures the same."""
     who = f"--players {quote(','.join(race.players))}"
@@ -362,61 +286,3 @@ def source() -> list[Line]:
     """Return the source of the timer."""
     lines, first = inspect.getsourcelines(time_rounds)
     return [Line(first + k, line.rstrip("\n")) for k, line in enumerate(lines)]
-
-
-# What was kept.
-
-
-@dataclass(frozen=True)
-class SavedResults:
-    """A file of results."""
-
-    device: str
-    date: str
-    lines: tuple[str, ...]
-    tables: tuple[report.Table, ...]
-
-
-def result_files(folder: Path = FOLDER) -> list[str]:
-    """Return the names of the files of results."""
-    return sorted(path.name for path in folder.glob("*.json"))
-
-
-def load_results(name: str, folder: Path = FOLDER) -> SavedResults:
-    """Load a file of results.
-
-    Raises
-    ------
-    MinifuseError
-        There is no such file, or it is damaged.
-    """
-    if name not in result_files(folder):
-        raise MinifuseError(
-            f"there is no file of results {name!r}; expected one of {', '.join(result_files(folder)) or 'none'}"
-        )
-    try:
-        return read_results(folder / name)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise MinifuseError(
-            f"{folder / name} is no file of results, or a damaged one ({type(error).__name__}: {error}); take it from the "
-            "repository again, or measure anew"
-        ) from error
-
-
-def read_results(path: Path) -> SavedResults:
-    """Return the content of a file of results."""
-    if path.name == kernel_counts.KEPT.name:
-        counts = kernel_counts.load_counts(path)
-        header, *lines = kernel_counts.table(counts)
-        dates = ", ".join(dict.fromkeys(results["date"] for results in counts.values()))
-        table = report.Table("How many kernels twenty functions become", header, lines)
-        return SavedResults("no device: kernels are counted", dates, tuple(kernel_counts.facts(counts)), (table,))
-    results = json.loads(path.read_text(encoding="utf-8"))
-    device = results["device"]["name"] if "device" in results else results["machine"]["processor"]
-    return SavedResults(device, results["date"][:10], tuple(report.summary(results)), tuple(report.tables(results)))
-
-
-def as_rows(table: report.Table) -> list[dict[str, str]]:
-    """Return a table as rows; the column without a name contains what is measured."""
-    header = [name or "what" for name in table.header]
-    return [dict(zip(header, line, strict=True)) for line in table.rows]

@@ -214,12 +214,16 @@ class LaunchPicture:
     def find_races(self) -> list[tuple[Access, Access]]:
         """Return an example of each race whose result depends on the order of two accesses, where both are drawn."""
         rows = [(race.first, race.second) for race in self.launch.trace.races() if not race.same_value]
-        found = [[self.contents.by_event[k][0] for k in pair if k in self.contents.by_event] for pair in rows]
-        return [(pair[0], pair[1]) for pair in found if len(pair) == 2]
+        pairs = [[self.contents.by_event.get(k, []) for k in pair] for pair in rows]
+        shared = [
+            [(a, b) for a in first for b in second if (a.array, a.element) == (b.array, b.element)]
+            for first, second in pairs
+        ]
+        return [found[0] for found in shared if found]  # of vector accesses, the first element that both touch
 
     def race_edge(self, first: Access, second: Access) -> list[Edge]:
-        """Join the two threads of a race, if both are drawn."""
-        ends = [self.places.find(*access.thread) for access in (first, second)]
+        """Join the thread that writes to the one that reads, or also writes, if both are drawn."""
+        ends = [self.places.find(*access.thread) for access in sorted((first, second), key=lambda a: not a.is_store)]
         return [Edge(("threads", *ends[0]), ("threads", *ends[1]), RACE, "race")] if ends[0] and ends[1] else []
 
     def overview(self) -> Frame:

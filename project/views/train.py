@@ -30,6 +30,8 @@ from ..benchmarks.formatting import duration
 from . import toy_datasets
 from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .race import gpu_name
+from .train_gradients import Gradients, gradients_of
+from .train_gradients import facts as gradient_facts
 
 DIGITS = "digits"
 SETS = (*toy_datasets.NAMES, DIGITS)
@@ -92,6 +94,8 @@ class Moment:
     """The probability of class 1 at the center of each cell; empty for digits."""
     read: npt.NDArray[np.int64]
     """The most likely class of each held-out example."""
+    gradients: Gradients
+    """The gradients of the last step; empty before the first one."""
 
 
 @dataclass
@@ -252,7 +256,7 @@ def look(run: Run) -> Moment:
     is_plane = run.settings.data != DIGITS
     shares = predict_shares(run, np.concatenate([centers(), x]) if is_plane else x)
     cells = shares[: -len(x), 1] if is_plane else shares[:0, 1]
-    return Moment(run.epochs, run.steps, cells, shares[-len(x) :].argmax(1))
+    return Moment(run.epochs, run.steps, cells, shares[-len(x) :].argmax(1), gradients_of(run.model))
 
 
 def curve(run: Run) -> Curve:
@@ -360,7 +364,7 @@ def facts(run: Run) -> list[Fact]:
         median = sorted(run.times)[len(run.times) // 2]
         why = f"the median of the last {len(run.times)} steps, on this machine, just now"
         known.append(Fact("time of a step", duration(median), MEASURED, why))
-    return known
+    return known + gradient_facts(gradients_of(run.model), run.steps // len(run.loader) + bool(run.under_way))
 
 
 def source(run: Run) -> list[Line]:

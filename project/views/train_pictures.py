@@ -1,12 +1,18 @@
-"""Pictures of training: the decision boundary as a heat map, or the confusion matrix of digits, epoch by epoch."""
+"""Pictures of training, epoch by epoch: the decision boundary as a heat map, or the confusion matrix, and the gradients."""
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from . import train_gradients
 from .picture import LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 from .train import CELLS, DIGITS, Moment, Run, centers, confusion, look, sentence, share_right
 
+Words = tuple[tuple[str, str], ...]
 DRAWN_DIGITS = 2
+PLANE_WORDS: Words = ((LOAD, "class 0 is likelier"), (STORE, "class 1 is likelier"), (OTHER, "no number"))
+DIGIT_WORDS: Words = ((LOAD, "read right"), (STORE, "misread"), (OTHER, "ink"))
 
 
 def picture(run: Run, chosen: str | None = None) -> Picture:
@@ -14,15 +20,25 @@ def picture(run: Run, chosen: str | None = None) -> Picture:
     now = look(run)
     moments = [*(found for found in run.moments if found.steps != now.steps), now]
     if run.settings.data == DIGITS:
-        grids, words = confusion_grids(run, now, chosen), ((LOAD, "read right"), (STORE, "misread"), (OTHER, "ink"))
-        frames = [confusion_frame(run, found, grids[0]) for found in moments]
+        first, *others = confusion_grids(run, now, chosen)
+        words, make_frame = DIGIT_WORDS, confusion_frame
     else:
-        grids, words = (
-            (boundary(run, now),),
-            ((LOAD, "class 0 is likelier"), (STORE, "class 1 is likelier"), (OTHER, "no number")),
-        )
-        frames = [boundary_frame(run, found, grids[0]) for found in moments]
+        first, others = boundary(run, now), []
+        words, make_frame = PLANE_WORDS, boundary_frame
+    history = [found.gradients for found in moments]
+    drawn = train_gradients.grid(train_gradients.parameter_names(run.model), history)
+    frames = [
+        add_changes(make_frame(run, found, first), state, drawn)
+        for found, state in zip(moments, train_gradients.states(history), strict=True)
+    ]
+    grids, words = (first, drawn, *others), (*words, *train_gradients.WORDS)
     return Picture(frames[-1].sentence, grids, tuple(frames), words, first=len(frames) - 1)
+
+
+def add_changes(frame: Frame, state: dict[tuple[int, int], tuple[str, str]], drawn: Grid) -> Frame:
+    """Add the gradients of a moment to its step."""
+    kinds, texts = train_gradients.changes(drawn, state)
+    return replace(frame, kinds=(*frame.kinds, *kinds), texts=(*frame.texts, *texts))
 
 
 def boundary(run: Run, now: Moment) -> Grid:
@@ -60,9 +76,11 @@ def tint(share: float) -> float:
 
 
 def numbers(run: Run, found: Moment) -> tuple[tuple[str, str], ...]:
-    """Return epoch, loss and accuracy of a moment."""
+    """Return epoch, loss, accuracy and gradients of a moment."""
     loss = ((f"{run.losses[found.epoch - 1]:.3f}", "mean loss"),) if found.epoch else ()
-    return (str(found.epoch), "epoch"), *loss, (f"{share_right(run, found):.0%}", "held out, right")
+    ratio = train_gradients.first_over_last(found.gradients)
+    gradient = ((f"{ratio:.2g}", "gradient, first layer / last"),) if np.isfinite(ratio) else ()
+    return (str(found.epoch), "epoch"), *loss, (f"{share_right(run, found):.0%}", "held out, right"), *gradient
 
 
 def cell_index(x: float) -> int:

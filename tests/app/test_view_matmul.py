@@ -13,7 +13,7 @@ from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.core.errors import MinifuseError
 from project.views import matmul, matmul_ladder
 from project.views.matmul_picture import output_of_link, picture
-from project.views.matmul_steps import MULTIPLY, block_area, block_of, block_steps, outputs_of
+from project.views.matmul_steps import MULTIPLY, block_area, block_of, block_steps, make_access, outputs_of
 from project.views.picture import CHOSEN, LOAD, MAX_CELLS, MAX_NBYTES, PATH, RACE, STORE, WRONG
 from tests.app.tables import facts_tables
 
@@ -193,6 +193,39 @@ def test_races_are_marked_where_the_trace_has_them(name):
     assert marked == counted
     wrong = {int(link[3:]) for link, kind in shown.frames[-1].kinds if kind == WRONG}
     assert wrong == set(np.flatnonzero(found.out != found.a @ found.b).tolist())
+
+
+@pytest.mark.parametrize("name", ["first barrier missing", "second barrier missing"])
+@pytest.mark.parametrize("sizes", [(8, 12, 8), (5, 9, 12)])
+def test_race_names_who_wrote_and_who_read_in_program_order(name, sizes):
+    """Writer, reader and order are those of the events between the same barriers, and of the trace's own races."""
+    found = matmul.trace_matmul(name, *sizes)
+    trace, events = found.trace, found.trace.events
+    kinds, told = {race.kind for race in trace.races()}, 0
+    for block in range(matmul.block_count(found)):
+        touched = {
+            (int(events.epoch[k]), trace.arrays[events.array[k]].name, access.element, access.thread, access.is_store): k
+            for k in np.flatnonzero(events.block == block).tolist()
+            for access in [make_access(found, k)]
+        }
+        shown, steps = picture(found, block), block_steps(found, block)
+        for frame, step in zip(shown.frames[1:], steps, strict=False):
+            for race in step.races:
+                where = step.epoch, race.array, race.element
+                assert (*where, race.writer, True) in touched
+                assert (*where, race.reader, False) in touched
+                assert {"write-read": False, "read-write": True}[next(iter(kinds))] == race.is_read_first
+            if step.races:
+                ends = [edge for edge in frame.edges if edge.kind == RACE]
+                writers = [edge.start[1:] for edge in ends if edge.start[0] == "out"]
+                readers = [edge.end[1:] for edge in ends if edge.end[0] == "out"]
+                verb = "overwrites" if step.races[0].is_read_first else "writes"
+                assert [f"of out[{row}, {column}] {verb} " in frame.sentence for row, column in writers] in ([], [True])
+                assert [f"of out[{row}, {column}] reads " in frame.sentence for row, column in readers] in ([], [True])
+                assert (" reads " in frame.sentence.split(verb)[0]) == step.races[0].is_read_first
+                told += len(ends)
+    assert told
+    assert len(kinds) == 1
 
 
 def test_swapped_indices_move_sums_to_other_elements():

@@ -18,6 +18,20 @@ def scale(x, y, n=50):
 @cuda.jit
 def race(x):
     x[0] = cuda.threadIdx.x
+
+@cuda.jit
+def read_then_write(x, y):
+    i = cuda.threadIdx.x
+    y[i] = x[0]
+    if i == 1:
+        x[0] = 7
+
+@cuda.jit
+def write_then_read(x, y):
+    i = cuda.threadIdx.x
+    if i == 1:
+        x[0] = 7
+    y[i] = x[0]
 """
 
 
@@ -55,6 +69,19 @@ def test_threads_of_a_race_are_joined(kernel_file):
     assert {edge.start, edge.end} == {("threads", 0, 0), ("threads", 0, 1)}
     clean = thread_pictures.picture(user_kernel.run_launch(f"{kernel_file}:scale", "2", "32", "x=64:float32 y=64:float32"))
     assert RACE not in {edge.kind for frame in clean.frames for edge in frame.edges}
+
+
+@pytest.mark.parametrize(("name", "order"), [("read_then_write", (0, 1)), ("write_then_read", (1, 0))])
+def test_race_is_drawn_from_the_writer_to_the_reader(kernel_file, name, order):
+    """The sentence has the accesses in the order of the program."""
+    seen = user_kernel.run_launch(f"{kernel_file}:{name}", "1", "2", "x=1:float32 y=2:float32")
+    frames = [frame for frame in thread_pictures.picture(seen).frames if frame.sentence.startswith("Race at x[0]: ")]
+    verbs = {1: "thread 1 of block 0 writes it", 0: "thread 0 of block 0 reads it"}
+    assert frames
+    for frame in frames:
+        assert frame.sentence == f"Race at x[0]: {verbs[order[0]]}, {verbs[order[1]]}, in any order."
+        [edge] = [edge for edge in frame.edges if edge.kind == RACE]
+        assert (edge.start, edge.end) == (("threads", 0, 1), ("threads", 0, 0))
 
 
 def test_changed_file_is_reloaded(kernel_file):

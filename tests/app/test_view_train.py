@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
 from minifuse.data.toy_2d import SPIRAL_TURNS
-from project.views import curves, toy_datasets, train, train_pictures
+from project.views import curves, toy_datasets, train, train_gradients, train_pictures
 from project.views.cited_facts import MEASURED
-from project.views.picture import LOAD, OTHER, STORE
+from project.views.picture import IDLE, LOAD, OTHER, PATH, SHARED, STORE, WRONG
 from project.views.train import Settings
 from project.views.training import Training
 
@@ -187,6 +187,70 @@ def test_replay_shows_what_a_run_of_that_many_epochs_shows(epochs, seed):
         assert tints.get(cell.links[0], cell.tint) == pytest.approx(expected.tint, abs=0.011)
 
 
+def rms(x):
+    return float(np.sqrt((x.astype("f8") ** 2).mean()))
+
+
+def lanes(picture, k):
+    """Return the texts and kinds of the lanes of gradients in a step, by row and column."""
+    [grid] = [grid for grid in picture.grids if grid.name == "gradients"]
+    kinds, texts = dict(picture.frames[k].kinds), dict(picture.frames[k].texts)
+    return {
+        (c.row, c.column): (texts.get(c.links[0], c.text), kinds.get(c.links[0], c.kind))
+        for c in grid.cells
+    }  # fmt: skip
+
+
+@settings(derandomize=True, max_examples=5, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 3), st.sampled_from(sorted(train.ACTIVATIONS)))
+def test_gradients_of_each_step_are_those_of_its_last_batch(epochs, seed, activation):
+    asked = Settings(**{**vars(QUICK), "seed": seed, "activation": activation})
+    replay, seen = train_pictures.picture(train_run(asked, epochs)), set()
+    assert {kind for _, kind in lanes(replay, 0).values()} == {""}  # before the first step
+    for k in range(1, epochs + 1):
+        parameters = list(train_run(asked, k).model.parameters())
+        shown, now = lanes(replay, k), set()
+        for row, p in enumerate(parameters):
+            value = rms(p.grad.numpy())
+            marked = {column: text for (r, column), (text, kind) in shown.items() if r == row and text}
+            assert marked == {train_gradients.column_of(value): train_gradients.format_rms(value)}
+            now.add((row, *marked))
+        assert {place for place, (_, kind) in shown.items() if kind == PATH} == seen - now
+        assert {place for place, (_, kind) in shown.items() if kind in (SHARED, IDLE, WRONG)} == now
+        seen |= now
+        weights = [rms(p.grad.numpy()) for p in parameters if len(p.shape) == 2]
+        numbers = {words: value for value, words in replay.frames[k].numbers}
+        assert numbers["gradient, first layer / last"] == f"{weights[0] / weights[-1]:.2g}"
+
+
+@pytest.mark.parametrize(
+    ("value", "head", "kind"),
+    [(0.0, "<1e-6", IDLE), (9e-7, "<1e-6", IDLE), (2e-6, "1e-6", SHARED), (0.02, "1e-2", SHARED), (3.0, "1e0", SHARED),
+     (10.5, ">=10", WRONG), (float("nan"), ">=10", WRONG), (float("inf"), ">=10", WRONG)],
+)  # fmt: skip
+def test_vanished_and_exploded_gradients_are_marked(value, head, kind):
+    run = train_run(epochs=1)
+    with mf.no_grad():
+        next(run.model.parameters()).grad.fill_(value)
+    run.moments.clear()
+    shown = train_pictures.picture(run)
+    [(column, (text, found))] = [(c, said) for (row, c), said in lanes(shown, 0).items() if row == 0 and said[0]]
+    assert (train_gradients.HEADS[column], found) == (head, kind)
+    assert text == train_gradients.format_rms(float(np.float32(value)))
+    facts = {fact.name: fact.value for fact in train.facts(run)}
+    assert facts["gradient of layer 1 weight"] == f"{float(np.float32(value)):.2e}"
+
+
+def test_lanes_are_named_by_layer_and_parameter():
+    run = train.begin(QUICK)
+    names = [f"layer {layer} {name}" for layer in (1, 2, 3) for name in ("weight", "bias")]
+    assert train_gradients.parameter_names(run.model) == names
+    assert train_pictures.picture(run).grids[1].row_names == tuple(names)
+    assert not train_gradients.gradients_of(run.model)
+    digits = train.begin(Settings(data="digits"))
+    assert train_gradients.parameter_names(digits.model) == names[:4]
+
+
 def test_replay_of_digits_shows_the_matrix_of_each_epoch():
     run = train_run(Settings(data="digits", hidden=16), 3)
     replay = train_pictures.picture(run)
@@ -242,7 +306,7 @@ def test_confusion_matrix_counts_each_held_out_digit():
     assert np.array_equal(found.sum(1), np.bincount(classes, minlength=10))
     assert np.trace(found) / found.sum() == pytest.approx(train.accuracy(run, run.test))
     assert np.trace(found) > 0.8 * found.sum()
-    grid, *samples = train_pictures.picture(run).grids
+    grid, _, *samples = train_pictures.picture(run).grids
     for cell in grid.cells:
         assert cell.text == (str(found[cell.row, cell.column]) if found[cell.row, cell.column] else "")
         assert cell.kind == ("" if not cell.text else LOAD if cell.row == cell.column else STORE)
@@ -251,7 +315,7 @@ def test_confusion_matrix_counts_each_held_out_digit():
 
 def test_chosen_confusion_cell_shows_its_digits():
     run = train_run(Settings(data="digits", hidden=16), 2)
-    drawn = train_pictures.picture(run, "is3read3").grids[1:]
+    drawn = train_pictures.picture(run, "is3read3").grids[2:]
     assert len(drawn) == train_pictures.DRAWN_DIGITS
     x, y = (tensor.numpy() for tensor in run.test)
     for grid in drawn:

@@ -129,12 +129,21 @@ def test_hover_highlights_an_element_and_its_storage(app, visit):
 def test_deep_link_shows_the_results_of_the_library(app, visit):
     from project.views import expressions, strides
 
-    seen = visit(f"{app}/strides?shape=4%2C6&views=%5B1%3A%2C%20%3A%3A2%5D.T")
+    seen = visit(f"{app}/strides?shape=4%2C6&views=%5B1%3A%2C%20%3A%3A2%5D.T&facts=true")
     found = strides.apply_views(expressions.parse_shape("4,6"), expressions.parse_chain("[1:, ::2].T"))
     contents = seen.contents()
     shown = strides.picture(found)
     assert contents["pictures"][0][0] == shown.frames[shown.first].sentence
     assert [row[:2] for row in contents["facts"]][1:4] == [[fact.name, str(fact.value)] for fact in strides.facts(found)][:3]
+
+
+def test_a_drawer_gets_its_content_when_it_is_opened(app, visit):
+    seen = visit(f"{app}/matmul")
+    assert seen.contents()["facts"] == []
+    seen.page.get_by_text("Facts", exact=True).click()
+    seen.page.get_by_test_id("stTable").first.wait_for()
+    assert "facts=true" in seen.query
+    assert seen.contents()["facts"]
 
 
 def test_invalid_input_is_shown_and_can_be_corrected(app, visit):

@@ -1,5 +1,6 @@
 """cli: facts as JSON, tables that fit a terminal, exit codes."""
 
+import datetime
 import json
 import os
 import signal
@@ -215,6 +216,15 @@ def test_check_lists_agreeing_backends(few, tmp_path):
         assert "CUDA kernels run lane by lane in the interpreter" in " ".join(result.stdout.split())
 
 
+def test_equivalence_writes_a_file_of_its_cells(few, tmp_path):
+    out = tmp_path / "equivalence.json"
+    printed = json.loads(invoke("equivalence", "--backends", "parallel,python", "--json", "--out", str(out)).stdout)
+    found = json.loads(out.read_text(), parse_constant=pytest.fail)
+    assert found["cells"] == printed
+    assert (found["format"], found["minifuse"], found["simulated"]) == (equivalence.FORMAT, mf.__version__, [])
+    assert str(datetime.datetime.now(datetime.UTC).year) in found["date"]
+
+
 def test_equivalence_of_cuda_alone(few):
     cells = json.loads(invoke("equivalence", "--backends", "cuda", "--json").stdout)
     assert {cell["backend"] for cell in cells} == {"cuda"}
@@ -244,8 +254,13 @@ def test_check_lists_disagreeing_backends(few, monkeypatch):
     result = invoke("equivalence", "--backends", "parallel,python")
     assert result.exit_code == 1
     assert "wrong: plain, permuted" in " ".join(result.stdout.split())
-    cells = json.loads(invoke("equivalence", "--json").stdout)
-    assert {cell["backend"] for cell in cells if cell["failure"]} == {"parallel"}
+    cells = json.loads(invoke("equivalence", "--json").stdout, parse_constant=pytest.fail)
+    wrong = [cell for cell in cells if cell["failure"]]
+    assert {cell["backend"] for cell in wrong} == {"parallel"}
+    for cell in wrong:
+        assert (cell["value"], cell["gradient"], cell["first"]["what"]) == (None, None, "output 0")
+        assert not any(cell["first"]["index"])  # off by one from the first element on
+        assert float(cell["first"]["got"]) == pytest.approx(float(cell["first"]["expected"]) + 1)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT from outside on Windows")

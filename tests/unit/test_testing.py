@@ -75,6 +75,15 @@ class TestBackendsAgree:
         with pytest.raises(AssertionError, match=r"first at +\(1, 1\): expected 0\.\d+, got 1\.\d+"):
             assert_backends_agree(lambda x: x.cos(), np.full((3, 4), 0.5), backends=["faulty"])
 
+    def test_first_element_that_differs_is_in_each_row(self):
+        near = lambda x: x * 2 + (x > 0.5) * (1e-3 if x.backend == "parallel" else 0.0)  # noqa: E731
+        x = np.array([[0.25, 0.75], [1.0, 0.0]], np.float32)
+        rows = assert_backends_agree(near, x, backends=["python", "parallel"], atol=0.1).rows
+        assert rows[0].first is None
+        first = rows[1].first
+        assert (first.what, first.index, first.expected) == ("output 0", (0, 1), "1.5")
+        assert float(first.got) == pytest.approx(1.501)
+
     def test_a_wrong_gradient(self, faulty):
         assert_backends_agree(lambda x: x.sin(), A, backends=["faulty"], gradients=False)
         with pytest.raises(AssertionError, match="faulty: the gradient of input 0 is wrong at 1 of 12 elements"):

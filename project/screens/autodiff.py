@@ -6,6 +6,7 @@ from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
 from ..views import autodiff, formulas, functions
+from ..views.sources import example_lines
 from . import own_function
 
 
@@ -38,7 +39,7 @@ def page() -> None:
             "autodiff",
             autodiff.picture(found),
             autodiff.facts(found, chosen),
-            found.example.lines(),
+            example_lines(found.example),
             title,
             autodiff.command(found),
             found.example.files(),

@@ -3,7 +3,6 @@
 All are ordinary functions of tensors, as a user writes them, and do not depend on the pages.
 """
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -13,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 import minifuse as mf
-
-from .cited_facts import Line
 
 FILE = "own.py"  # of a function that is typed
 Shapes = tuple[tuple[int, ...], ...]
@@ -55,13 +52,6 @@ class Example:
     def files(self) -> dict[str, str]:
         """Return the text of FILE, if the command needs it."""
         return {FILE: "\n".join([*self.text, ""])} if self.text else {}
-
-    def lines(self) -> list[Line]:
-        """Return the source of the function."""
-        if self.text:
-            return [line for k, text in enumerate(self.text, 1) if (line := Line(k, text)).text]
-        lines, first = inspect.getsourcelines(self.function)
-        return [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
 
 
 def blend(a: Any, b: Any, c: Any) -> Any:

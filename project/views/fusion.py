@@ -36,6 +36,7 @@ from .fusion_graph import graph_of, kernel_hull, kernel_nodes, last_line, loadin
 from .graph_layout import LayeredGraph
 from .node_to_kernel import is_free, nodes_by_expression, step_expressions, stored_expressions
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Hull, Picture
+from .sources import example_lines
 
 BACKENDS = ("python", "parallel", "cuda")
 PLAYS = ("kernel by kernel", "step by step", "pass by pass")
@@ -318,7 +319,8 @@ def function_lines(function_parts: FunctionParts) -> list[Line]:
         if node.line and k not in function_parts.free | function_parts.inputs
     )
     return [
-        replace(line, counts=(("ops", n),) if (n := counts[f"{file}:{line.number}"]) else ()) for line in example.lines()
+        replace(line, counts=(("ops", n),) if (n := counts[f"{file}:{line.number}"]) else ())
+        for line in example_lines(example)
     ]
 
 

@@ -18,6 +18,7 @@ from minifuse.core.operators import TABLE
 from minifuse.core.traceable import Traceable
 from project.views import autodiff, formulas, functions, fusion
 from project.views.expressions import InputError
+from project.views.sources import example_lines
 from tests.app import tables
 from tests.app.test_screens import fuzz_texts
 
@@ -151,7 +152,7 @@ def test_wrong_shapes_are_an_error_with_their_position(text, at, what):
 
 def test_each_call_has_its_own_line_in_both_pages():
     example = formulas.own_example("((x @ w).exp() + 1).sum(1)", SHAPES, 2)
-    by_line = {line.number: line.text.strip() for line in example.lines()}
+    by_line = {line.number: line.text.strip() for line in example_lines(example)}
     found = autodiff.trace_backward(example, 2)
     made = [(name, by_line[line]) for name, line in zip(found.names, found.lines, strict=True) if line]
     assert made == [("matmul", "t1 = x @ w"), ("exp", "t2 = t1.exp()"), ("add", "t3 = t2 + 1"), ("sum", "return t3.sum(1)")]

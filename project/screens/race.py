@@ -6,7 +6,9 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from .. import turns
 from ..frame import PageContent, show_error, show_head, show_page
+from ..public import VERSIONS, policy
 from ..views import agreement, race
 from ..views.agreement import Agreement
 from ..views.cited_facts import MEANINGS, MEASURED
@@ -29,10 +31,14 @@ def page() -> None:
     who = two.multiselect("players", known, fast, key="race_players", bind="query-params")
     for place in (three, last):
         place.html(SPACE)
-    three.button("Race", on_click=run_race, args=(operation, tuple(who)), key="race_run", type="primary", width="stretch")
+    job = run_race, operation, tuple(who)
+    three.button("Race", on_click=turns.submit, args=job, key="race_run", type="primary", width="stretch")
     more = last.popover("More", width="stretch")
-    more.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
+    more.button(
+        "Measure the roof", on_click=turns.submit, args=(measure_roof, tuple(who)), key="race_roof_run", width="stretch"
+    )
     more.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
+    turns.show_line("race_leave")
     show_race(operation)
     show_saved_results()
 
@@ -110,7 +116,8 @@ def show_saved_results() -> None:
     for table in found.tables:
         st.markdown(f"**{table.title}**")
         st.dataframe(race.as_rows(table), hide_index=True, width="stretch")
-    with st.expander("Where and with what it was measured", expanded=True):
-        for line in found.lines:
-            st.text(line)
+    if policy().offers(VERSIONS):
+        with st.expander("Where and with what it was measured", expanded=True):
+            for line in found.lines:
+                st.text(line)
     st.caption(f"{MEASURED}: {MEANINGS[MEASURED]}. Columns of others: their time over that of minifuse, median (quartiles).")

@@ -149,7 +149,7 @@ def test_missing_pages_error_names_their_folder(monkeypatch, tmp_path):
 
 
 def test_server_exit_is_reported_as_failure(monkeypatch):
-    monkeypatch.setattr(server, "server_command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(server, "server_command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     result = invoke("app")
     assert result.exit_code == 1
     assert "the server ended" in result.stderr

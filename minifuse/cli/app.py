@@ -137,6 +137,7 @@ def server_command(root: Path, port: int, host: str = HOST, is_public: bool = Fa
     for file in files:
         settings.update(flatten_settings(tomllib.loads(file.read_text(encoding="utf-8"))))
     settings |= {"server.address": host, "server.port": str(port), "server.headless": "true", "logger.level": "warning"}
+    settings["logger.hideWelcomeMessage"] = "true"  # to print it, Streamlit would ask another host for the external address
     options = [f"--{name}={value}" for name, value in settings.items()]
     return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options]
 

@@ -5,7 +5,7 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..sandbox.run import MAX_CHARACTERS, PastedRun, run_pasted
+from ..sandbox.run import MAX_CHARACTERS, PastedRun, prepare_child, run_pasted
 from ..views.user_kernel import MAX_THREADS
 
 KERNEL = """from numba import cuda
@@ -33,6 +33,7 @@ def page() -> None:
     of_block = three.number_input("look at block", 0, MAX_THREADS, 1, key="pasted_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, MAX_THREADS, 3, key="pasted_thread", bind="query-params")
     given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
+    prepare_child()
     place = st.container()
     source = choose_text(EXAMPLES[example])
     with place:
@@ -42,6 +43,8 @@ def page() -> None:
         except MinifuseError as error:
             show_error(error)
             return
+        finally:
+            prepare_child()
         if example != "a kernel":
             st.caption(judge(found))
         title = f"{found.name}: lanes of this warp; loads and stores in all"

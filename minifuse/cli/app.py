@@ -57,7 +57,7 @@ def run(port: int | None, kernel: str | None, host: str = HOST, is_public: bool 
         print_line("Other machines can use this server with your rights; --public limits what visitors see and run.")
     local = HOST if host in ANY_HOST else host
     with run_server(server_command(root, server_port, host, is_public), environment) as server:
-        if not wait_for(server, local, server_port):
+        if not wait_for(server, server_port, local):
             sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_TIMEOUT_S:.0f} s\n")
             return 1
         everywhere = " and at all addresses of this machine" if host in ANY_HOST else ""
@@ -174,17 +174,17 @@ def exit_on_signal(number: int, _: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def wait_for(server: subprocess.Popen[bytes], host: str, port: int) -> bool:
+def wait_for(server: subprocess.Popen[bytes], port: int, host: str = HOST) -> bool:
     """Return True if the server answers before it ends and before the timeout."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while server.poll() is None and time.monotonic() < deadline:
-        if is_up(host, port):
+        if is_up(port, host):
             return True
         time.sleep(POLL_INTERVAL_S)
     return False
 
 
-def is_up(host: str, port: int) -> bool:
+def is_up(port: int, host: str = HOST) -> bool:
     """Return True if the server answers."""
     connection = HTTPConnection(host, port, timeout=START_TIMEOUT_S)
     try:

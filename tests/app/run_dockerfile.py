@@ -1,6 +1,6 @@
 """Runs the commands of the Dockerfile without Docker, in a bare Debian, until its health check answers.
 
-    python -m tests.app.run_dockerfile FOLDER
+    make docker-commands ARGS=new-folder
 
 The folder becomes the root of a new Debian, made by debootstrap; this needs root and Debian's mirror. Only the instructions
 that the Dockerfile has are known; any other one is an error.

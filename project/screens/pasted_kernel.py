@@ -1,9 +1,10 @@
-"""The page Your kernel, for a kernel that is pasted or uploaded. It runs in a process that can only compute."""
+"""The page Your kernel, for a kernel that is pasted or read from a file. It runs in a process that can only compute."""
 
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from ..components.text_file import text_file
 from ..frame import PageContent, show_error, show_head, show_page
 from ..sandbox.run import MAX_CHARACTERS, PastedRun, prepare_child, run_pasted
 from ..views.user_kernel import MAX_THREADS
@@ -52,16 +53,20 @@ def page() -> None:
 
 
 def choose_text(example: str) -> str:
-    """Draw the field for the text, and the button to upload a file, and return the text."""
+    """Draw the field for the text, and the button for a file that fills it, and return the text."""
     with st.expander("The text that runs", expanded=True):
-        file = st.file_uploader("or a file", type="py", key="pasted_file", max_upload_size=1)
-        uploaded = file.getvalue()[: MAX_CHARACTERS + 1].decode(errors="replace") if file else None
-        text = st.text_area("kernel", uploaded or example, 220, key=TEXT, bind="query-params", disabled=uploaded is not None)
+        text = st.text_area("kernel", example, 220, key=TEXT, bind="query-params")
+        text_file("pasted_file", MAX_CHARACTERS + 1, replace_text)
         st.caption(
             "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
             "a few seconds."
         )
-    return uploaded or text or ""
+    return text or ""
+
+
+def replace_text(text: str) -> None:
+    """Put the text of a file into the field."""
+    st.session_state[TEXT] = text
 
 
 def forget_text() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from .components.stage import stage
+from .public import policy
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
@@ -127,4 +128,4 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 
 def show_error(error: Exception) -> None:
     """Show an error in the input. The rest of the page is still drawn."""
-    st.error(str(error))
+    st.error(policy().clean_message(str(error)))

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from mimetypes import guess_type
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from .components.stage import stage
+from .components.stage import NO_GESTURES, Gestures, stage
 from .public import policy
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
+
+FORMATS, CODE = re.compile(r"([\\`*_\[\]$<~])"), " " * 4  # those that format words; the beginning of a line of code
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class PageContent:
     command: str = ""
     """The command that prints the same facts."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Other files to download: name -> JSON text."""
+    """Other files to download: name -> text."""
 
 
 def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
@@ -50,9 +53,9 @@ def show_head(title: str, text: str, *widths: float) -> "list[DeltaGenerator]":
     return columns
 
 
-def show_page(shown: PageContent) -> str | None:
-    """Draw the frame with its content, and return the link of the selected cell."""
-    chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title)
+def show_page(shown: PageContent, gestures: Gestures = NO_GESTURES) -> str | None:
+    """Draw the frame with its content, and return the link of the selected cell, as `stage` does."""
+    chosen = stage(shown.picture, f"board-{shown.name}", shown.source, shown.source_title, gestures)
     with drawer("Facts", "facts") as is_open:
         if is_open:
             show_facts(shown.facts)
@@ -111,7 +114,7 @@ def show_downloads(shown: PageContent) -> None:
     st.dataframe(rows, hide_index=True, width="stretch")
     st.download_button("CSV", as_csv(rows), f"{shown.name}.csv", "text/csv", key=f"csv-{shown.name}")
     for name, text in shown.files.items():
-        st.download_button(name, text, name, "application/json", key=f"file-{name}")
+        st.download_button(name, text, name, guess_type(name)[0] or "text/plain", key=f"file-{name}")
     if shown.command:
         st.code(shown.command, language="console", wrap_lines=True)
     st.caption("The address of this page is the whole of its state: copy it to show somebody the same picture.")
@@ -126,6 +129,8 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def show_error(error: Exception) -> None:
-    """Show an error in the input. The rest of the page is still drawn."""
-    st.error(policy().clean_message(str(error)))
+def show_error(error: Exception, instead: str = "") -> None:
+    """Show an error in the input, and what the page shows instead. The rest of the page is still drawn."""
+    text = policy().clean_message(str(error))
+    lines = f"{text}\n\n{instead} until then." if instead else text
+    st.error("\n".join(line if line.startswith(CODE) else FORMATS.sub(ESCAPED, line) for line in lines.split("\n")))

@@ -32,7 +32,8 @@ function wrapWords(text, width) {
 // Return the sizes of a grid: of a cell, of the body, and of what stands above it and to its left.
 function measureGrid(grid, chars, isTight) {
   const isDense = isTight || grid.columns > DENSE;
-  const cell = { width: isDense ? Math.max(20, 7 + chars * 6.5) : Math.max(36, 12 + chars * CHAR), height: isDense || grid.rows > TALL ? 24 : 34 };
+  const [least, air, char] = isTight && grid.columns > DENSE ? [14, 3, 6.2] : isDense ? [20, 7, 6.5] : [36, 12, CHAR];
+  const cell = { width: Math.max(least, air + chars * char), height: isDense || grid.rows > TALL ? 24 : 34 };
   const [gapX, gapY] = grid.gaps ?? [0, 0];
   const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
   const height = (grid.rows - 1) * (cell.height + gapY) + cell.height;

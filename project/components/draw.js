@@ -70,7 +70,7 @@ function drawCell(row, place, [r, c, text, label, kind, links, offset, tint]) {
 
 function drawGrid(svg, place) {
   const { grid, x, y, cell, pitch } = place;
-  const table = draw(svg, "g", { class: "grid", role: "grid", "aria-label": grid.title, "aria-rowcount": grid.rows, "aria-colcount": grid.columns });
+  const table = draw(svg, "g", { class: grid.drags ? "grid drags" : "grid", role: "grid", "aria-label": grid.title, "aria-rowcount": grid.rows, "aria-colcount": grid.columns });
   table.dataset.name = grid.name;
   const top = y - place.top + 13;
   place.lines.forEach((line, k) => draw(table, "text", { x: x - place.left, y: top + k * TITLE, class: "title", "aria-hidden": true }, line));

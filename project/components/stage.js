@@ -115,9 +115,10 @@ function isDark(root) {
 }
 
 export default function (component) {
-  const { data, parentElement, setStateValue } = component;
+  const { data, parentElement, setStateValue, setTriggerValue } = component;
   const root = parentElement.querySelector(".board");
   const [sentence, svg, view, legend, numbers] = [".sentence", ".picture", ".view", ".legend", ".numbers"].map((name) => root.querySelector(name));
+  joinEntries();
   root.dataset.theme = isDark(root) ? "dark" : "light";
   legend.replaceChildren(...data.legend.map(legendItem));
   legend.hidden = data.legend.length === 0;
@@ -150,10 +151,12 @@ export default function (component) {
       cell.setAttribute("aria-selected", isPicked);
     }
   };
+  if (data.chosen !== undefined) root.chosen = data.chosen || null;
   const choose = (link) => {
     if (link === undefined || link === root.chosen) return;
     pick(link);
-    setStateValue("chosen", link);
+    if (data.chosen === undefined) setStateValue("chosen", link);
+    else setTriggerValue("picked", link ?? ""); // the page has the state, and sends it back
   };
 
   const build = () => {
@@ -281,20 +284,27 @@ export default function (component) {
   root.onkeydown = (event) => {
     if (event.altKey || event.metaKey || event.target.closest?.("dialog")) return;
     const from = cellOf(event);
-    if (from?.links && event.key !== "?") {
+    if (drag.press(event, from, (cell, key) => goal(cellsOf(cell), cell, key))) event.preventDefault();
+    else if (from?.links && event.key !== "?") {
       if (event.key in MOVES || event.key === "Home" || event.key === "End") goal(cellsOf(from), from, event.key, event.ctrlKey)?.focus();
       else if (event.key === "Enter" || event.key === " ") choose(from.links[0]);
       else if (event.key === "Escape") {
         dim();
         choose(null);
       } else return;
+      event.preventDefault();
     } else if (!(event.key in KEYS) || event.ctrlKey || event.target.closest?.("select, input") || (event.key === " " && event.target.closest?.("button"))) return;
-    else if (last >= 1 || event.key === "?") KEYS[event.key]();
-    event.preventDefault();
+    else {
+      if (last >= 1 || event.key === "?") KEYS[event.key]();
+      event.preventDefault();
+    }
   };
+  const drag = new Drag(svg, (cells) => setTriggerValue("dragged", cells), signal);
 
   build();
-  const isNew = root.keeping === undefined; // the first picture of the page: its step is in the address
+  const isNew = root.keeping === undefined || root.isBack; // the step of the first picture of a page is in the address
+  root.isBack = false;
+  window.addEventListener("popstate", () => (root.isBack = true), { signal });
   // The server chose another step; a picture that only grows stays where it is, or on its opening step.
   const isElsewhere = at() === root.opening || (root.opening !== opening && data.frames.length <= root.count);
   show(within(isNew ? (stepIn(data.step) ?? opening) : isElsewhere ? opening : at()));

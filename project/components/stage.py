@@ -1,6 +1,7 @@
 """The stage: a picture that plays, beside its source. It responds to pointer and keyboard without requests to the server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,22 @@ from ..views.cited_facts import Line
 from ..views.picture import Picture
 
 HERE = Path(__file__).parent
-SCRIPTS = ("arrange", "draw", "export", "stage")  # in the order of their definitions; together one module
+SCRIPTS = ("arrange", "draw", "drag", "export", "history", "stage")  # in the order of their definitions; together one module
+
+
+@dataclass(frozen=True)
+class Gestures:
+    """What a page does after a gesture on its stage, before it runs again: so it may set the values of its controls."""
+
+    choose: Callable[[str], None] | None = None
+    """What is called with the first link of a cell after a click or Enter, and with "" after Esc."""
+    chosen: str = ""
+    """The link that is selected, if `choose` is given: the state of the page, and not of the stage."""
+    drag: Callable[[str, str], None] | None = None
+    """What is called with the first links of two cells after a drag from one to the other, over a grid that `drags`."""
+
+
+NO_GESTURES = Gestures()
 
 
 @cache
@@ -22,7 +38,13 @@ def mount() -> Any:
     return st.components.v2.component("minifuse_stage", html=html, css=css, js=script)
 
 
-def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title: str = "") -> str | None:
+def stage(
+    picture: Picture,
+    key: str,
+    source: Sequence[Line] = (),
+    source_title: str = "",
+    gestures: Gestures = NO_GESTURES,
+) -> str | None:
     """Show a picture, and the source beside it.
 
     Parameters
@@ -36,15 +58,42 @@ def stage(picture: Picture, key: str, source: Sequence[Line] = (), source_title:
         The source that runs. The line of the current step is lit.
     source_title : str
         What stands above the source.
+    gestures : Gestures, optional
+        What is done after a gesture.
 
     Returns
     -------
     str or None
-        The first link of the cell that was selected by click or Enter. None before that, and after Esc.
+        The first link of the cell that was selected by click or Enter. None before that, after Esc, and if `gestures` takes
+        the selection.
     """
     name = key.removeprefix("board-")
     lines = [[line.number, line.text, [list(pair) for pair in line.counts]] for line in source]
-    about = {"name": name, "step": f"{name}_step", "legend": picture.legend(), "source": lines, "sourceTitle": source_title}
-    result = mount()(data={**picture.as_data(), **about}, key=key, on_chosen_change=lambda: None)
+    about: dict[str, Any] = {
+        "name": name,
+        "step": f"{name}_step",
+        "legend": picture.legend(),
+        "source": lines,
+        "sourceTitle": source_title,
+    }
+
+    if gestures.choose:
+        about["chosen"] = gestures.chosen
+
+    def report_choice() -> None:
+        if gestures.choose and (link := st.session_state[key]["picked"]) is not None:
+            gestures.choose(link)
+
+    def report_drag() -> None:
+        if gestures.drag and (ends := st.session_state[key]["dragged"]):
+            gestures.drag(*ends)
+
+    result = mount()(
+        data={**picture.as_data(), **about},
+        key=key,
+        on_chosen_change=lambda: None,
+        on_picked_change=report_choice,
+        on_dragged_change=report_drag,
+    )
     chosen: str | None = result.chosen
     return chosen

@@ -1,44 +1,46 @@
 """The page Autodiff."""
 
-import inspect
-
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, show_error, show_head, show_page
-from ..views import autodiff, functions
-from ..views.cited_facts import Line
+from ..views import autodiff, formulas, functions
+from . import own_function
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def load_backward_pass(name: str, size: int) -> autodiff.BackwardPass:
-    """Return the cached backward pass of an example."""
-    return autodiff.trace_backward(functions.find_example(name, functions.DIFFERENTIATED), size)
+def load_backward_pass(choice: formulas.FunctionChoice, size: int) -> autodiff.BackwardPass:
+    """Return the cached backward pass of a function."""
+    return autodiff.trace_backward(choice.example(functions.DIFFERENTIATED, size), size)
 
 
 def page() -> None:
     """Draw a function and the steps of its backward pass."""
-    left, right = show_head(
+    *left, right = show_head(
         "Autodiff",
         "backward() asks each call once, the last first, what its inputs receive; a value adds up what arrives.",
-        1,
-        1,
+        *own_function.column_widths("autodiff"),
+        0.6,
     )
     names = [found.name for found in functions.DIFFERENTIATED]
-    name = left.selectbox("a function", names, key="autodiff_function", bind="query-params") or names[0]
+    choice = own_function.choose_function(left, "autodiff", names)
     size = right.select_slider("size", autodiff.SIZES, value=2, key="autodiff_size", bind="query-params")
     try:
-        found = load_backward_pass(name, size)
+        found = load_backward_pass(choice, size)
     except MinifuseError as error:
-        show_error(error)
-        return
+        show_error(error, f"The picture shows {names[0]}")
+        found = load_backward_pass(formulas.FunctionChoice(names[0]), size)
     chosen = st.session_state.get("board-autodiff", {}).get("chosen")
-    lines, first = inspect.getsourcelines(found.example.function)
-    source = [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
     title = "The function; the sum of its result is differentiated"
     show_page(
         PageContent(
-            "autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title, autodiff.command(found)
+            "autodiff",
+            autodiff.picture(found),
+            autodiff.facts(found, chosen),
+            found.example.lines(),
+            title,
+            autodiff.command(found),
+            found.example.files(),
         )
     )

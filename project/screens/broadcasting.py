@@ -1,5 +1,7 @@
 """The page Broadcasting."""
 
+from functools import partial
+
 from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.layout import broadcast
 from minifuse.ir.array_functions import View
@@ -7,7 +9,7 @@ from minifuse.ir.array_functions import View
 from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import broadcasting, expressions
 from ..views.sources import source_lines
-from .chosen import choose_element
+from .chosen import choose_element, fill_by_click
 
 
 def page() -> None:
@@ -38,14 +40,7 @@ def page() -> None:
         show_error(error)
         return
     with fourth:
-        board = "board-broadcasting"
-        chosen = choose_element(
-            "element of the result",
-            "broadcasting_element",
-            board,
-            found.shape,
-            lambda link: broadcasting.index_of(found, link),
-        )
+        chosen = choose_element("element of the result", "broadcasting_element", found.shape)
     command = broadcasting.command(*shapes, operation or "x + y", chosen)
     show_page(
         PageContent(
@@ -55,7 +50,10 @@ def page() -> None:
             broadcasting.source(),
             "The loops that ran, in minifuse/backends/python.py",
             command,
-        )
+        ),
+        fill_by_click(
+            "broadcasting_element", partial(broadcasting.index_of, found), broadcasting.element_link(found, chosen)
+        ),
     )
     with drawer("The rules that ran", "broadcasting_rules") as is_open:
         if not is_open:

@@ -1,4 +1,4 @@
-"""The chosen element: typed as an index, or selected on a board, which then fills in the text field."""
+"""The chosen element: typed as an index, or clicked on the stage, which then fills in the text field."""
 
 from collections.abc import Callable
 
@@ -6,33 +6,15 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from ..components.stage import Gestures
 from ..frame import show_error
 from ..views.expressions import parse_index
 
 Position = tuple[int, ...]
 
 
-def choose_element(
-    label: str, key: str, board: str, shape: Position, index_of: Callable[[str | None], Position | None]
-) -> Position | None:
-    """Draw a field for an index into a shape. Return None if it is empty or invalid; an invalid index is shown as an error.
-
-    Parameters
-    ----------
-    label, key : str
-        Label and key of the field.
-    board : str
-        Key of the board whose cells can be selected.
-    shape : tuple of int
-        Shape that is indexed.
-    index_of
-        Function that returns the index for a link of the board, or None.
-    """
-    state = st.session_state
-    if board in state and (link := state[board].get("chosen")) != state.get(f"{key}-seen"):
-        state[f"{key}-seen"] = link
-        index = index_of(link)
-        state[key] = "" if index is None else ", ".join(map(str, index)) or "()"
+def choose_element(label: str, key: str, shape: Position) -> Position | None:
+    """Draw a field for an index into a shape. Return None if it is empty or invalid; an invalid one is shown as an error."""
     text = st.text_input(label, key=key, placeholder="or click a cell", bind="query-params")
     if not (text or "").strip():
         return None
@@ -41,3 +23,30 @@ def choose_element(
     except MinifuseError as error:
         show_error(error)
         return None
+
+
+def fill_by_click(
+    key: str,
+    index_of: Callable[[str], Position | None],
+    chosen: str = "",
+    drag: Callable[[str, str], None] | None = None,
+) -> Gestures:
+    """Return gestures by which a click on a cell fills in the field of `choose_element`.
+
+    Parameters
+    ----------
+    key : str
+        Key of the field.
+    index_of : callable
+        Function that returns the index for a link, or None.
+    chosen : str
+        The link of the chosen element.
+    drag : callable, optional
+        What a drag does.
+    """
+
+    def fill(link: str) -> None:
+        index = index_of(link)
+        st.session_state[key] = "" if index is None else ", ".join(map(str, index)) or "()"
+
+    return Gestures(fill, chosen, drag)

@@ -7,36 +7,39 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 
 from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
-from ..views import functions, fusion, fusion_steps
+from ..views import formulas, functions, fusion, fusion_steps
 from ..views.cited_facts import Line
 from ..views.function_parts import FunctionParts
 from ..views.picture import Picture
+from . import own_function
 
 DEFAULT, DEFAULT_SIZE = [found.name for found in functions.FUSED].index("softmax"), 64
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def load_parts(name: str, rows: int, backend: str) -> FunctionParts:
-    """Return the cached parts of an example."""
-    return fusion.split_function(functions.find_example(name, functions.FUSED), rows, backend)
+def load_parts(choice: formulas.FunctionChoice, rows: int, backend: str) -> FunctionParts:
+    """Return the cached parts of a function."""
+    return fusion.split_function(choice.example(functions.FUSED, rows, fusion.MAX_ELEMENTS), rows, backend)
 
 
 def page() -> None:
     """Draw a function, and the kernels that it is compiled to."""
-    left, middle, right, last = show_head(
-        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 1.0, 0.7, 0.6, 1.6
+    *left, middle, right, last = show_head(
+        "Fusion",
+        "@mf.fuse makes of a whole function as few kernels as it can.",
+        *(*own_function.column_widths("fusion"), 0.7, 0.6, 1.6),
     )
     names = [found.name for found in functions.FUSED]
-    name = left.selectbox("a function", names, DEFAULT, key="fusion_function", bind="query-params") or names[0]
+    choice = own_function.choose_function(left, "fusion", names, DEFAULT)
     rows = middle.select_slider(
         "rows of its arguments", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params"
     )
     backend = right.selectbox("backend", fusion.BACKENDS, index=1, key="fusion_backend", bind="query-params") or "parallel"
     try:
-        found = load_parts(name, rows, backend)
+        found = load_parts(choice, rows, backend)
     except MinifuseError as error:
-        show_error(error)
-        return
+        show_error(error, f"The picture shows {names[DEFAULT]}")
+        found = load_parts(formulas.FunctionChoice(names[DEFAULT]), rows, "python")
     plays = fusion.PLAYS
     play = (
         last.segmented_control("what is played", plays, default=plays[0], key="fusion_play", bind="query-params") or plays[0]
@@ -44,7 +47,7 @@ def page() -> None:
     chosen = st.session_state.get("board-fusion", {}).get("chosen")
     picture, facts = fusion.picture(found, play), fusion.facts(found, chosen)
     source, title = fusion.function_lines(found), "The function, and the operations of each line"
-    show_page(PageContent("fusion", picture, facts, source, title, fusion.command(found, play)))
+    show_page(PageContent("fusion", picture, facts, source, title, fusion.command(found, play), found.example.files()))
     if play == fusion.PLAYS[1]:
         with drawer("All steps in words", "fusion_steps") as is_open:
             if is_open:

@@ -1,5 +1,7 @@
 """The page Storage and strides."""
 
+from functools import partial
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
@@ -8,52 +10,68 @@ from minifuse.core.layout import Layout
 from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import expressions, next_views, strides
 from ..views.sources import source_lines
-from .chosen import choose_element
+from .chosen import choose_element, fill_by_click
 
 DEFAULT = next(iter(strides.EXAMPLES))
+SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 
 
 def page() -> None:
     """Draw a shape, a chain of views, and the positions of the elements in the storage."""
-    first, left, middle, right = show_head(
+    first, left, middle, right, last = show_head(
         "Storage and strides",
-        "A line of numbers, and a rule where each element lies. A view changes the rule alone.",
-        1,
-        0.7,
-        1.4,
-        0.8,
+        "A view changes the rule where elements lie. Drag over its cells to slice it.",
+        *(1, 0.6, 1.3, 0.8, 0.6),
     )
     state = st.session_state
     texts = strides.EXAMPLES.get(st.query_params.get("idiom", ""))
     if "shape" not in state and texts and not {"shape", "views"} & {*st.query_params}:
         state["shape"], state["views"] = texts  # an address with an idiom alone
     shape = left.text_input("shape of x", strides.EXAMPLES[DEFAULT][0], key="shape", bind="query-params")
-    views = middle.text_input("views of x", key="views", placeholder="none", bind="query-params")
+    views = middle.text_input("views of x, as in .T or [1:, ::2]", key="views", bind="query-params")
     idioms = [*strides.EXAMPLES, strides.OWN]
-    state["idiom"] = strides.idiom_of((shape or "").strip(), (views or "").strip())
-    first.selectbox("an idiom", idioms, key="idiom", on_change=take_idiom, bind="query-params")
-    place = st.container()
-    try:
-        whole = strides.apply_views(expressions.parse_shape(shape or ""), expressions.parse_chain(views or ""))
-    except MinifuseError as error:
-        show_error(error)
-        return
-    count = choose_step(whole)
-    show_next_views(whole)
+    idiom = state["idiom"] = strides.idiom_of((shape or "").strip(), (views or "").strip())
+    if first.selectbox("an idiom", idioms, key="idiom", on_change=take_idiom, bind="query-params") != idiom:
+        st.rerun()  # in the first run, the address has another one, and is stronger than the state
+    whole = read_view(shape or "", views or "")
+    last.html(SPACE)
+    with last.popover("More", width="stretch"):
+        count = choose_step(whole)
+        show_next_views(whole)
     found = whole if count == len(whole.steps) else strides.apply_views(whole.shape, whole.steps[:count])
     with right:
-        board, sizes = "board-strides", found.layouts[-1].shape
-        chosen = choose_element("element", "element", board, sizes, lambda link: strides.index_of(found, link))
+        chosen = choose_element("element", "element", found.layouts[-1].shape)
     command = strides.command(found, chosen)
-    with place:
-        source, title = source_lines(Layout.position), "Layout.position, in minifuse/core/layout.py"
-        shown, known = strides.picture(found, chosen), strides.facts(found, chosen)
-        show_page(PageContent("strides", shown, known, source, title, command))
+    source, title = source_lines(Layout.position), "Layout.position, in minifuse/core/layout.py"
+    shown, known = strides.picture(found, chosen), strides.facts(found, chosen)
+    link = "" if chosen is None else strides.element_link(chosen)
+    gestures = fill_by_click("element", partial(strides.index_of, found), link, partial(add_dragged_view, found))
+    show_page(PageContent("strides", shown, known, source, title, command), gestures)
     method = strides.layout_method(found.steps)
     with drawer(f"The rule that ran: Layout.{method}", "strides_rule") as is_open:
         if is_open:
             rule = source_lines(getattr(Layout, method))
             show_source(PageContent("rule", strides.picture(found), (), rule, "minifuse/core/layout.py"))
+
+
+def read_view(shape: str, views: str) -> strides.StridedView:
+    """Return the view of the texts; if they are invalid, show the error, and return the last valid one of the session."""
+    state = st.session_state
+    try:
+        state["view-seen"] = strides.apply_views(expressions.parse_shape(shape), expressions.parse_chain(views))
+    except MinifuseError as error:
+        texts = strides.EXAMPLES[DEFAULT]
+        state.setdefault("view-seen", strides.apply_views(expressions.parse_shape(texts[0]), ()))
+        show_error(error, f"The picture shows {state['view-seen'].name} of shape {state['view-seen'].shape}")
+    found: strides.StridedView = state["view-seen"]
+    return found
+
+
+def add_dragged_view(found: strides.StridedView, first: str, last: str) -> None:
+    """Add the view that a drag means to the chain of the shown tensor."""
+    step = next_views.dragged_view(found, first, last)
+    if step is not None:
+        set_chain(found.shape, (*found.steps, step))
 
 
 def take_idiom() -> None:
@@ -68,12 +86,11 @@ def choose_step(whole: strides.StridedView) -> int:
     if state.get("chain-seen", names) != names:
         state["after"] = names[-1]
     state["chain-seen"] = names
-    left, right = st.columns([4, 1], vertical_alignment="bottom")
-    chosen = left.pills(
+    chosen = st.pills(
         "look at it after", names, default=names[-1], required=True, key="after", wrap=True, bind="query-params"
     )
     after = chosen or names[-1]  # the address can deselect all chips
-    right.button(
+    st.button(
         "Take the last off",
         on_click=set_chain,
         args=(whole.shape, whole.steps[:-1]),
@@ -92,11 +109,9 @@ def show_next_views(whole: strides.StridedView) -> None:
     layout = whole.layouts[-1]
     offers = next_views.offer_views(layout, whole.steps)
     if offers.options:
-        kind_of, given, button = st.columns([1, 3, 1], vertical_alignment="bottom")
-        kind = kind_of.selectbox("a view that may come next", list(offers.options), key="next", bind="query-params")
-        with given:
-            step = choose_arguments(layout, kind, offers)
-        button.button(
+        kind = st.selectbox("a view that may come next", list(offers.options), key="next", bind="query-params")
+        step = choose_arguments(layout, kind, offers)
+        st.button(
             "Add it",
             on_click=set_chain,
             args=(whole.shape, (*whole.steps, step)),
@@ -113,20 +128,18 @@ def choose_arguments(layout: Layout, kind: str, offers: next_views.Offers) -> ne
     """Draw the controls for the arguments of a view, and return the view."""
     if kind == "slice":
         sizes = next_views.sliceable_dims(layout)
-        one, two, three = st.columns(3)
-        d = one.selectbox("dim", [str(d) for d in sizes], key="slice_dim", bind="query-params")
+        d = st.selectbox("dim", [str(d) for d in sizes], key="slice_dim", bind="query-params")
         n = sizes[int(d)]
         reset_slider("slice_range", 0, n)
         reset_slider("slice_step", 1, max(n, 2))
-        start, stop = two.slider("from, to before", 0, n, (0, n), key="slice_range", bind="query-params")
-        every = three.slider("every", 1, max(n, 2), min(2, n), key="slice_step", bind="query-params")
+        start, stop = st.slider("from, to before", 0, n, (0, n), key="slice_range", bind="query-params")
+        every = st.slider("every", 1, max(n, 2), min(2, n), key="slice_step", bind="query-params")
         return next_views.make_slice(layout, int(d), start, stop, every)
     if kind == "expand":
         places = next_views.expandable_dims(layout)
-        one, two = st.columns(2)
-        place = one.selectbox("what is repeated", list(places), key="expand_dim", bind="query-params")
+        place = st.selectbox("what is repeated", list(places), key="expand_dim", bind="query-params")
         reset_slider("expand_size", 1, places[place])
-        times = two.slider("how often", 1, places[place], min(3, places[place]), key="expand_size", bind="query-params")
+        times = st.slider("how often", 1, places[place], min(3, places[place]), key="expand_size", bind="query-params")
         return next_views.make_expand(layout, place, times)
     ways = {str(step): step for step in offers.options[kind]}
     return ways[st.selectbox("as", list(ways), key="next_way", bind="query-params")]

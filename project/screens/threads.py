@@ -6,11 +6,10 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from ..components.stage import Gestures
 from ..frame import PageContent, show_error, show_head, show_page
 from ..views import thread_pictures, threads
 from ..views.subjects import SUBJECTS
-
-BOARD = "board-threads"
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -28,13 +27,10 @@ def page_content(subject: str, shape: tuple[int, ...], block: tuple[int, ...], o
     )
 
 
-def select_clicked_thread() -> None:
-    """Set the controls to a thread that was clicked on the board, once per click."""
-    link = st.session_state.get(BOARD, {}).get("chosen")
-    if link != st.session_state.get("threads_last"):
-        st.session_state["threads_last"] = link
-        if link and (match := re.fullmatch(r"t(\d+)\.(\d+)", link)):
-            st.session_state["threads_of_block"], st.session_state["threads_thread"] = int(match[1]), int(match[2])
+def select_thread(link: str) -> None:
+    """Set the controls to a thread that was clicked."""
+    if match := re.fullmatch(r"t(\d+)\.(\d+)", link):
+        st.session_state["threads_of_block"], st.session_state["threads_thread"] = int(match[1]), int(match[2])
 
 
 def page() -> None:
@@ -42,7 +38,6 @@ def page() -> None:
     zero, one, two, three, four = show_head(
         "Threads and blocks", "Each thread puts its numbers into a formula, and gets its element.", 1.4, 1, 1, 0.7, 0.7
     )
-    select_clicked_thread()
     subject = zero.selectbox("a kernel", list(SUBJECTS), key="threads_kernel", bind="query-params")
     about = SUBJECTS[subject]
     if about.dims == 1:
@@ -71,4 +66,4 @@ def page() -> None:
     except MinifuseError as error:
         show_error(error)
         return
-    show_page(found)
+    show_page(found, Gestures(select_thread))

@@ -20,11 +20,11 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.compiler.plan import display_name
 from minifuse.core.dispatch import grad_recording
+from minifuse.core.errors import MinifuseError
 from minifuse.core.interning import toposort
-from minifuse.core.operators import add
+from minifuse.core.operators import Operator, add
 from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.format_expressions import REDUCTION_NAMES
-from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact
 from .functions import Example
@@ -103,10 +103,20 @@ def compute_loss(example: Example, arrays: Sequence[Array]) -> tuple[list[Any], 
 
 
 def trace_backward(example: Example, size: int) -> BackwardPass:
-    """Run a function, and its backward pass call by call."""
+    """Run a function, and its backward pass call by call.
+
+    Raises
+    ------
+    MinifuseError
+        No gradient goes from the result to an input.
+    """
     arrays = example.arrays(size, "float64")
     with recorded_lines(example.function) as line_of:
         leaves, loss = compute_loss(example, arrays)
+    if loss.grad_fn is None:
+        raise MinifuseError(
+            f"{example.name}: no gradient goes from the result to an input; expected a function such as x * x + sin(x)"
+        )
     calls = toposort([loss.grad_fn[0]], lambda call: [e[0] for e in call.edges if type(e) is tuple])
     places = {id(leaf): k for k, leaf in enumerate(leaves)} | {id(call): len(leaves) + k for k, call in enumerate(calls)}
 
@@ -137,7 +147,7 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
         tuple(map(tuple, received)),
         tuple(order),
         (*[None] * len(leaves), *[line_of.get(id(call)) for call in calls]),
-        tuple(leaf.grad.numpy().copy() for leaf in leaves),
+        tuple(np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy().copy() for leaf in leaves),
         tuple(finite_differences(example, arrays, k) for k in range(len(arrays))),
         float(loss.item()),
     )
@@ -145,13 +155,13 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
 
 @contextmanager
 def recorded_lines(function: Any) -> Iterator[dict[int, int]]:
-    """Record, by the id of each recorded call, the line of the function that made it: the one that runs when it returns."""
+    """Record, by the id of each recorded call, the line of the function's file that runs when it returns."""
     line_of, before, kept = dict[int, int](), sys.getprofile(), list[Any]()
 
     def watch(frame: FrameType | None, event: str, value: Any) -> None:
         if event != "return" or not isinstance(value, mf.Tensor) or value.grad_fn is None or id(value.grad_fn[0]) in line_of:
             return
-        while frame and frame.f_code is not function.__code__:
+        while frame and frame.f_code.co_filename != function.__code__.co_filename:
             frame = frame.f_back
         if frame:
             line_of[id(value.grad_fn[0])] = frame.f_lineno
@@ -168,9 +178,10 @@ def call_name(call: Any) -> str:
     """Return the name of a recorded call."""
     if hasattr(call, "view"):
         return str(call.view.method)
-    folds = [x.function for x in toposort(call.plan.outputs, inputs_of) if isinstance(x.function, Reduce)]
-    title = display_name(call.plan.function)
-    return REDUCTION_NAMES.get(folds[0].operator.name, title) if title == "reduce_dims" and len(folds) == 1 else title
+    function = call.plan.function
+    title = display_name(function)
+    operators = [x.name for x in getattr(function, "parameters", ()) if isinstance(x, Operator)]
+    return REDUCTION_NAMES.get(operators[0], title) if title == "reduce_dims" and operators else title
 
 
 def summed_dims(call: Any, k: int) -> tuple[tuple[int, ...], ...]:
@@ -301,7 +312,7 @@ def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
         said = "; ".join(describe_arrival(found, *arrival) for arrival in sent)
         steps.append(
             Frame(
-                f"{numbered_name(found, here)} is asked: {said or 'it passes nothing on'}.",
+                f"{numbered_name(found, here)}: {said or 'it passes nothing on'}.",
                 kinds,
                 texts(found, rows, has_arrived),
                 edges,
@@ -337,10 +348,8 @@ def short_text(value: Array) -> str:
 
 def describe_arrival(found: BackwardPass, k: int, j: int, arrival: Arrival) -> str:
     """Describe one arriving gradient."""
-    text = f"{numbered_name(found, k)} receives {short_text(arrival.value) or 'nothing'} of shape {arrival.value.shape}"
-    if arrival.sums:
-        text += f", summed along dims {' and '.join(str(dims) for dims in arrival.sums)}"
-    return text + (", added to what it has" if j else "")
+    text = f"{numbered_name(found, k)} {'adds' if j else 'receives'} {short_text(arrival.value) or 'nothing'}"
+    return text + "".join(f", summed along dims {dims}" for dims in arrival.sums)
 
 
 def sentence(found: BackwardPass) -> str:
@@ -383,4 +392,4 @@ def gradients_match(found: BackwardPass) -> bool:
 def command(found: BackwardPass) -> str:
     """Return the command that prints the same backward pass."""
     shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
-    return f"minifuse grad project/views/functions.py:{found.example.function.__name__} --shape {shapes}"
+    return f"minifuse grad {found.example.file}:{found.example.function.__name__} --shape {shapes}"

@@ -317,6 +317,11 @@ def link(position: int) -> str:
     return f"r{position}"
 
 
+def element_link(found: BroadcastResult, chosen: Position | None) -> str:
+    """Return the link of an element of the result; an empty one for None."""
+    return "" if chosen is None else link(row_major(found.shape).position(chosen))
+
+
 def index_of(found: BroadcastResult, chosen: str | None) -> Position | None:
     """Return the index of the result that a link names; for an element of x or y, the first result that reads it."""
     if not chosen:

@@ -88,17 +88,9 @@ def parse_shape(text: str) -> tuple[int, ...]:
     ((2, 3), (4,), ())
     """
     words = TokenReader(text)
-    is_closed = words.take("(")
-    sizes = words.integers(")" if is_closed else "")
-    if is_closed:
-        words.need(")")
+    shape = words.shape()
     words.end()
-    for size, at in sizes:
-        if size < 0:
-            raise InputError(text, at, f"a size is {size}; expected 0 or more")
-    if len(sizes) > MAX_DIMS:
-        raise InputError(text, sizes[MAX_DIMS][1], f"{len(sizes)} dims; expected at most {MAX_DIMS}")
-    return tuple(size for size, _ in sizes)
+    return tuple(map(int, shape))
 
 
 def parse_chain(text: str) -> tuple[Call | Index, ...]:
@@ -131,7 +123,7 @@ def parse_chain(text: str) -> tuple[Call | Index, ...]:
             continue
         words.need("(")
         is_closed = words.take("(")
-        arguments = tuple(x for x, _ in words.integers(")"))
+        arguments = tuple(int(x) for x, _ in words.integers(")"))
         words.need(")")
         if is_closed:
             words.need(")")
@@ -168,12 +160,12 @@ def parse_index(text: str, sizes: Sequence[int]) -> tuple[int, ...]:
 class TokenReader:
     """Reads a text token by token."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, token: re.Pattern[str] = TOKEN) -> None:
         if len(text) > MAX_CHARACTERS:
             raise InputError(text, MAX_CHARACTERS, f"{len(text):,} characters; expected at most {MAX_CHARACTERS}")
         self.text, self.found, at = text, list[tuple[str, int]](), 0
         while text[at:].strip():
-            match = TOKEN.match(text, at)
+            match = token.match(text, at)
             if match is None:
                 at += len(text[at:]) - len(text[at:].lstrip())
                 raise InputError(text, at, f"{text[at]!r} means nothing here")
@@ -225,15 +217,31 @@ class TokenReader:
             raise InputError(self.text, at, f"a number of {len(word.lstrip('-'))} digits; expected at most {MAX_DIGITS}")
         return int(word)
 
-    def integers(self, closing: str) -> list[tuple[int, int]]:
-        """Parse numbers with commas between them and optionally at the end, and return each with its position."""
-        found = list[tuple[int, int]]()
+    def integers(self, closing: str, letter: str = "") -> list[tuple[int | str, int]]:
+        """Parse numbers with commas between them and optionally at the end, and return each with its position.
+
+        A letter may take the place of a number.
+        """
+        found = list[tuple[int | str, int]]()
         while not self.is_done and self.found[self.k][0] != closing:
-            found.append((self.at, 0))
-            found[-1] = self.integer(), found[-1][0]
+            at = self.at
+            found.append((letter if letter and self.take(letter) else self.integer(), at))
             if not self.take(","):
                 break
         return found
+
+    def shape(self, closing: str = "", letter: str = "") -> tuple[int | str, ...]:
+        """Parse sizes, in parentheses or before `closing`. A letter may take the place of a size."""
+        is_closed = self.take("(")
+        sizes = self.integers(")" if is_closed else closing, letter)
+        if is_closed:
+            self.need(")")
+        for size, at in sizes:
+            if isinstance(size, int) and size < 0:
+                raise InputError(self.text, at, f"a size is {size}; expected 0 or more")
+        if len(sizes) > MAX_DIMS:
+            raise InputError(self.text, sizes[MAX_DIMS][1], f"{len(sizes)} dims; expected at most {MAX_DIMS}")
+        return tuple(size for size, _ in sizes)
 
     def entries(self) -> tuple[Entry, ...]:
         """Parse the entries of an index."""

@@ -3,6 +3,7 @@
 All are ordinary functions of tensors, as a user writes them, and do not depend on the pages.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -13,6 +14,9 @@ import numpy.typing as npt
 
 import minifuse as mf
 
+from .cited_facts import Line
+
+FILE = "own.py"  # of a function that is typed
 Shapes = tuple[tuple[int, ...], ...]
 Array = npt.NDArray[Any]
 
@@ -27,6 +31,8 @@ class Example:
     """The shapes of the arguments; "n" is the size of the example, "2n" is twice the size."""
     shows: str
     """A sentence about what the example shows."""
+    text: tuple[str, ...] = ()
+    """The lines of FILE, if the function is in no file yet."""
 
     def shapes(self, size: int) -> Shapes:
         """Return the shapes of the arguments for a size."""
@@ -40,6 +46,22 @@ class Example:
             index = np.arange(prod(shape), dtype=np.float64)
             arrays.append((low + (high - low) * ((index + k) * 0.618034 % 1)).astype(dtype).reshape(shape))
         return arrays
+
+    @property
+    def file(self) -> str:
+        """The file of the function, as a command names it."""
+        return FILE if self.text else "project/views/functions.py"
+
+    def files(self) -> dict[str, str]:
+        """Return the text of FILE, if the command needs it."""
+        return {FILE: "\n".join([*self.text, ""])} if self.text else {}
+
+    def lines(self) -> list[Line]:
+        """Return the source of the function."""
+        if self.text:
+            return [line for k, text in enumerate(self.text, 1) if (line := Line(k, text)).text]
+        lines, first = inspect.getsourcelines(self.function)
+        return [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
 
 
 def blend(a: Any, b: Any, c: Any) -> Any:

@@ -5,9 +5,9 @@ Nothing runs or compiles: the cuda backend only records launches, so that its ke
 parallel backend loads no kernel.
 """
 
-import inspect
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ MEANS = (
     (IDLE, "costs nothing"),
     (CHOSEN, "computed by this kernel"),
 )
+MAX_ELEMENTS = 1 << 22  # of an input or a result of a typed function; nothing is computed
 BAR = 12  # cells of the longer bar
 
 
@@ -309,16 +310,15 @@ def chosen_facts(function_parts: FunctionParts, chosen: str | None) -> list[Fact
 
 def function_lines(function_parts: FunctionParts) -> list[Line]:
     """Return the source of the function, with the number of graph operations of each line."""
-    lines, first = inspect.getsourcelines(function_parts.example.function)
-    file = inspect.getsourcefile(function_parts.example.function)
+    example = function_parts.example
+    file = example.function.__code__.co_filename
     counts = Counter(
         node.line
         for k, node in enumerate(function_parts.explained.nodes)
         if node.line and k not in function_parts.free | function_parts.inputs
     )
     return [
-        Line(first + k, text.rstrip("\n"), (("ops", n),) if (n := counts[f"{file}:{first + k}"]) else ())
-        for k, text in enumerate(lines)
+        replace(line, counts=(("ops", n),) if (n := counts[f"{file}:{line.number}"]) else ()) for line in example.lines()
     ]
 
 
@@ -330,7 +330,7 @@ def generated_lines(function_parts: FunctionParts) -> list[Line]:
 def command(function_parts: FunctionParts, play: str = PLAYS[0]) -> str:
     """Return the terminal command that prints the same facts."""
     shapes = ",".join("x".join(map(str, shape)) for shape in function_parts.example.shapes(function_parts.size))
-    what = f"project/views/functions.py:{function_parts.example.function.__name__}"
+    what = f"{function_parts.example.file}:{function_parts.example.function.__name__}"
     on = f" --backend {function_parts.backend}" if function_parts.backend != "cuda" or "cuda" in mf.backends() else ""
     steps = " --steps" if play == PLAYS[1] else ""
     return f"minifuse explain {what} --shape {shapes}{on}{steps} --passes --source"

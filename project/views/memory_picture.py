@@ -174,15 +174,13 @@ def stride_grid(strides: Sequence[Request]) -> list[Grid]:
     for row, request in enumerate(strides):
         used = used_bytes(request)
         stride = request.lanes[1].element - request.lanes[0].element if len(request.lanes) > 1 else STRIDES[row]
-        names.append(f"stride {stride}: {sum(used.values()) / (SECTOR_BYTES * len(used)):.0%}")
+        names.append(f"x{stride}: {sum(used.values()) / (SECTOR_BYTES * len(used)):.0%}")
         for column, (sector, count) in enumerate(used.items()):
             label = f"stride {stride}, sector {sector}, {count} of {format_bytes(SECTOR_BYTES)} used"
             cells.append(Cell(row, column, str(count), label, LOAD if count == SECTOR_BYTES else WASTED))
     columns = 1 + max(cell.column for cell in cells)
     return [
-        Grid(
-            "strides", "the sectors of other strides: bytes used of each 32", len(names), columns, tuple(cells), tuple(names)
-        )
+        Grid("strides", "other strides: bytes used of each sector of 32", len(names), columns, tuple(cells), tuple(names))
     ]
 
 

@@ -13,7 +13,7 @@ from minifuse.core.errors import ViewError
 from minifuse.core.layout import Layout
 
 from .expressions import MAX_CHARACTERS, MAX_STEPS, Call, Index, format_steps
-from .strides import MAX_DIMS, MAX_DRAWN_ELEMENTS
+from .strides import MAX_DIMS, MAX_DRAWN_ELEMENTS, StridedView, dim_link, element_link, positions
 
 MAX_OFFERED_VIEWS = 24  # views of one kind
 MAX_REPEATS = 8  # of a dim of size 1
@@ -121,9 +121,40 @@ def make_slice(layout: Layout, d: int, start: int, stop: int, step: int) -> Inde
     >>> str(make_slice(row_major((3, 4)), 1, 1, 4, 2)), str(make_slice(row_major((3, 4)), 0, 0, 2, 1))
     ('[:, 1::2]', '[:2]')
     """
-    n = layout.shape[d]
-    dim_slice = slice(start or None, stop if stop < n else None, step if step != 1 else None)
-    return Index((*[slice(None)] * d, dim_slice))
+    return Index((*[slice(None)] * d, make_entry(start, stop, layout.shape[d], step)))
+
+
+def dragged_view(view: StridedView, first: str, last: str) -> Step | None:
+    """Return the view that a drag means: from element to element a slice, from dim to dim a swap; None if it means nothing.
+
+    Parameters
+    ----------
+    view : StridedView
+        What is shown.
+    first, last : str
+        The links of the cells where the drag begins and ends.
+    """
+    layout = view.layouts[-1]
+    step: Step | None = None
+    elements = {element_link(index): index for index in positions(layout)}
+    dims = {dim_link(d): d for d in range(layout.ndim)}
+    if first in elements and last in elements:
+        ends = [sorted(pair) for pair in zip(elements[first], elements[last], strict=True)]
+        entries = [make_entry(low, high + 1, n) for (low, high), n in zip(ends, layout.shape, strict=True)]
+        while entries and entries[-1] == slice(None):
+            entries.pop()
+        step = Index(tuple(entries)) if entries else None
+    elif first in dims and last in dims and first != last:
+        a, b = dims[first], dims[last]
+        step = Call("permute", tuple({a: b, b: a}.get(d, d) for d in range(layout.ndim)))
+    if step is None or len(view.steps) == MAX_STEPS or len("".join(format_steps((*view.steps, step)))) > MAX_CHARACTERS:
+        return None
+    return step
+
+
+def make_entry(start: int, stop: int, size: int, step: int = 1) -> slice:
+    """Return a slice of a dim of this size, without the bounds that it has anyway."""
+    return slice(start or None, stop if stop < size else None, step if step != 1 else None)
 
 
 def expandable_dims(layout: Layout) -> dict[str, int]:

@@ -66,6 +66,8 @@ class Grid:
     """The place of each cell in its row, in columns, if it is not the column: of a node in a layer of a graph, say."""
     gaps: tuple[int, int] = (0, 0)
     """Pixels between columns and between rows, so that edges have room."""
+    drags: bool = False
+    """Whether a drag from a cell to another one is reported."""
 
     def __post_init__(self) -> None:
         if self.offsets and len(self.offsets) != len(self.cells):
@@ -218,6 +220,7 @@ def picture_data(picture: Picture) -> dict[str, Any]:
             "columnNames": list(grid.column_names),
             "gaps": list(grid.gaps),
             "cells": [cell_data(c, offset, grid) for c, offset in sorted_offsets(grid)],
+            **without_empty(drags=grid.drags),
         }
         for grid in picture.grids
     ]

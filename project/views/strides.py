@@ -141,7 +141,8 @@ def picture(view: StridedView, chosen: Position | None = None) -> Picture:
     }
     title = f"storage of {'the copy' if view.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
     storage = replace(ribbon("storage", title, memory, min(COLUMNS, max(len(memory), 1))), gaps=(0, ROOM))
-    slices = slice_grids("view", view.short_name, layout.shape, elements)
+    slices = tuple(replace(grid, drags=True) for grid in slice_grids("view", view.short_name, layout.shape, elements))
+    dims = dims_grid(layout)
     originals = original_grid(view)
     looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(layout, chosen)}."
     order = list(places)
@@ -150,10 +151,10 @@ def picture(view: StridedView, chosen: Position | None = None) -> Picture:
     start = at - at % MAX_WALK
     return Picture(
         sentence(view) + looked_at,
-        (*originals, storage, *slices),
+        (*originals, storage, *slices, *dims),
         tuple(walk_frame(view, order, k, slices) for k in range(start, min(start + MAX_WALK, len(order)))),
         WORDS,
-        layout=(*[(grid.name,) for grid in originals], ("storage",), tuple(grid.name for grid in slices)),
+        layout=(*[(grid.name,) for grid in originals], ("storage",), tuple(grid.name for grid in (*dims, *slices))),
         numbers=((str(layout.shape), "shape"), (str(layout.strides), "strides"), (str(layout.offset), "offset")),
         first=at - start,
     )
@@ -202,6 +203,23 @@ def storage_place(position: int) -> Place:
 def storage_link(position: int) -> str:
     """Return the link of a cell of the storage alone."""
     return f"s{position}"
+
+
+def dims_grid(layout: Layout) -> list[Grid]:
+    """Draw size and stride of each dim, if there is one. A drag from one dim to another swaps them."""
+    cells = [
+        Cell(d, column, str(number), f"dim {d}: {what} {number}", "", (dim_link(d),))
+        for d, numbers in enumerate(zip(layout.shape, layout.strides, strict=True))
+        for column, (what, number) in enumerate(zip(("size", "stride"), numbers, strict=True))
+    ]
+    names = tuple(f"dim {d}" for d in range(layout.ndim)), ("size", "stride")
+    title = "Drag a dim onto another" if layout.ndim > 1 else "Its dim"
+    return [Grid("dims", title, layout.ndim, 2, tuple(cells), *names, drags=True)] if cells else []
+
+
+def dim_link(d: int) -> str:
+    """Return the link of a dim of the view."""
+    return f"d{d}"
 
 
 def original_grid(view: StridedView) -> list[Grid]:

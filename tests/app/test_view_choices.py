@@ -119,6 +119,49 @@ def test_chip_labels_are_unique():
     assert names == ["x", "1 .T", "2 .T", "3 [::2]", "4 .T"]
 
 
+@given(chains(), st.data())
+@examples_limited_to(100)
+def test_drag_over_elements_slices_what_it_covers(drawn, data):
+    sizes, steps, _, a = drawn
+    found = apply_views(sizes, steps)
+    if not a.size:
+        return
+    first, last = (tuple(data.draw(st.integers(0, n - 1)) for n in a.shape) for _ in range(2))
+    step = next_views.dragged_view(found, strides.element_link(first), strides.element_link(last))
+    covered = a[tuple(slice(min(ends), max(ends) + 1) for ends in zip(first, last, strict=True))]
+    if step is None:
+        assert covered.shape == a.shape or len(steps) == MAX_STEPS
+    else:
+        after = apply_views(sizes, (*steps, step))
+        assert [after.storage[p] for p in strides.positions(after.layouts[-1]).values()] == covered.ravel().tolist()
+        assert parse_chain(str(step)) == (step,)
+
+
+@given(chains(), st.integers(0, 3), st.integers(0, 3))
+@examples_limited_to(60)
+def test_drag_from_dim_to_dim_swaps_them(drawn, one, two):
+    sizes, steps, _, a = drawn
+    found = apply_views(sizes, steps)
+    step = next_views.dragged_view(found, strides.dim_link(one), strides.dim_link(two))
+    if one == two or max(one, two) >= a.ndim or len(steps) == MAX_STEPS:
+        assert step is None
+    else:
+        after = apply_views(sizes, (*steps, step))
+        right = a.swapaxes(one, two)
+        assert after.layouts[-1].shape == right.shape
+        assert [after.storage[p] for p in strides.positions(after.layouts[-1]).values()] == right.ravel().tolist()
+
+
+def test_drags_that_mean_nothing():
+    found = apply_views((3, 4), ())
+    for first, last in (("d0", "v1,1"), ("v0,0", "s3"), ("d0", "d0"), ("", ""), ("v0,0", "v2,3"), ("d0", "d7")):
+        assert next_views.dragged_view(found, first, last) is None
+    full = apply_views((3, 4), parse_chain(".T" * MAX_STEPS))
+    assert next_views.dragged_view(full, "v0,0", "v1,1") is None
+    assert str(next_views.dragged_view(found, "v2,1", "v1,0")) == "[1:, :2]"
+    assert str(next_views.dragged_view(found, "v1,0", "v1,3")) == "[1:2]"
+
+
 # The page
 
 
@@ -129,12 +172,15 @@ def page():
 
 
 def open_page(**parameters):
+    return without_error(page_of_address(**parameters))
+
+
+def page_of_address(**parameters):
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
     app = testing.AppTest.from_function(page, default_timeout=20)
     for key, value in parameters.items():
         app.query_params[key] = value
-    app.run()
-    return without_error(app)
+    return app.run()
 
 
 def without_error(app):
@@ -199,8 +245,41 @@ def test_idiom_is_the_one_of_the_texts():
     app.text_input(key="shape").set_value("2, 6")
     app.text_input(key="views").set_value(".flip(1)").run()
     assert without_error(app).selectbox(key="idiom").value == "backwards"
-    linked = open_page(idiom="transposed", shape="2, 6")
-    assert shape_of(without_error(linked)) == "(2, 6)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "idiom", "shape"),
+    [
+        ({"shape": "2, 6"}, "your own", "(2, 6)"),
+        ({"shape": "3, 4"}, "as it lies", "(3, 4)"),
+        ({"views": ".flip(0)"}, "your own", "(3, 4)"),
+        ({"shape": "2, 6", "views": ".flip(1)"}, "backwards", "(2, 6)"),
+        ({"shape": "3, 4", "views": ".T"}, "transposed", "(4, 3)"),
+    ],
+)
+def test_idiom_of_an_address_gives_way_to_its_texts(texts, idiom, shape):
+    app = open_page(idiom="transposed", **texts)
+    assert shape_of(app) == shape
+    assert app.selectbox(key="idiom").value == idiom
+    assert shape_of(without_error(app.run())) == shape
+
+
+@pytest.mark.parametrize(
+    "texts", [{"shape": "x"}, {"views": ".nothing()"}, {"shape": "600"}, {"idiom": "none", "views": "["}]
+)
+def test_invalid_address_shows_the_error_and_a_picture(texts):
+    app = page_of_address(**texts)
+    assert "The picture shows x of shape (3, 4) until then" in app.error[0].value
+    assert app.get("bidi_component")
+
+
+def test_error_leaves_the_last_valid_picture():
+    app = open_page(shape="2, 6", views=".T")
+    app.text_input(key="views").set_value(".T[").run()
+    assert "The picture shows x.T of shape (2, 6) until then" in app.error[0].value
+    assert shape_of(app) == "(6, 2)"
+    app.text_input(key="views").set_value(".T[1:]").run()
+    assert shape_of(without_error(app)) == "(5, 2)"
 
 
 @pytest.mark.parametrize("text", ["()", "0", "1", "1, 1", "1, 1, 1, 1, 1, 1, 1, 1", "512", "2, 0, 3"])

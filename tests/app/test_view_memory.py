@@ -154,7 +154,7 @@ def test_strides_are_compared_by_sectors_and_used_bytes(dtype):
         drawn = [cell for cell in grid.cells if cell.row == row]
         assert len(drawn) == request.counts["sectors"]
         assert sum(int(cell.text) for cell in drawn) == request.used
-        assert grid.row_names[row].startswith(f"stride {memory_picture.STRIDES[row]}: ")
+        assert grid.row_names[row].startswith(f"x{memory_picture.STRIDES[row]}: ")
 
 
 def test_bytes_between_memories_are_those_of_the_trace():

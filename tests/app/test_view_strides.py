@@ -187,9 +187,9 @@ def test_walk_visits_the_elements_in_row_major_order(drawn):
 
 
 def test_storage_is_above_the_view():
-    assert picture(view_of("3, 4", ".T")).layout == (("storage",), ("view0",))
-    assert picture(view_of("2, 3", ".T.contiguous()")).layout == (("original",), ("storage",), ("view0",))
-    assert picture(view_of("2, 2, 3", "")).layout == (("storage",), ("view0", "view1"))
+    assert picture(view_of("3, 4", ".T")).layout == (("storage",), ("dims", "view0"))
+    assert picture(view_of("2, 3", ".T.contiguous()")).layout == (("original",), ("storage",), ("dims", "view0"))
+    assert picture(view_of("2, 2, 3", "")).layout == (("storage",), ("dims", "view0", "view1"))
 
 
 def test_texts_of_an_idiom_have_its_name():
@@ -249,7 +249,7 @@ def test_contiguous_copy_has_a_reason():
 
 def test_element_of_x_highlights_its_copies():
     shown = picture(view_of("2, 3", ".T.contiguous()"))
-    assert [grid.name for grid in shown.grids] == ["original", "storage", "view0"]
+    assert [grid.name for grid in shown.grids] == ["original", "storage", "view0", "dims"]
     one = shown.grids[0].cells[1]
     assert one.label == "storage of x 1, copied to 2"
     assert highlighted_cells(shown, one) == {("original", 0, 1), ("storage", 0, 2), ("view0", 1, 0)}
@@ -266,7 +266,7 @@ def test_last_of_two_copies_is_shown():
 
 
 def test_storage_cells_are_marked_by_how_many_elements_alias_them():
-    storage, view = picture(view_of("4", "[:3].unsqueeze(0).expand(2, 3)[:, :2]")).grids
+    storage, view, _ = picture(view_of("4", "[:3].unsqueeze(0).expand(2, 3)[:, :2]")).grids
     assert [c.kind for c in storage.cells] == [OTHER, OTHER, "", ""]
     assert [c.label for c in storage.cells][1:3] == [
         "storage 1, value 1, seen 2 times by the view",
@@ -277,7 +277,7 @@ def test_storage_cells_are_marked_by_how_many_elements_alias_them():
 
 
 def test_element_label_contains_its_storage_position():
-    _, view = picture(view_of("3, 4", ".T[1:]")).grids
+    _, view, _ = picture(view_of("3, 4", ".T[1:]")).grids
     assert [c.label for c in view.cells if (c.row, c.column) == (1, 2)] == ["row 1, column 2, value 10, storage 10"]
     _, view = picture(view_of("", "")).grids
     assert [c.label for c in view.cells] == ["value 0, storage 0"]
@@ -341,3 +341,17 @@ def test_shown_source_is_the_method_that_ran():
     names = {"": "position", ".T": "permute", "[::2]": "slice", ".squeeze()": "reshape", ".T.contiguous()": "position"}
     assert {text: strides.layout_method(parse_chain(text)) for text in names} == names
     assert all(hasattr(Layout, name) for name in names.values())
+
+
+@given(chains())
+@examples_limited_to(60)
+def test_dims_show_size_and_stride_of_the_layout(drawn):
+    sizes, steps, _, a = drawn
+    found = apply_views(sizes, steps)
+    dims = [grid for grid in picture(found).grids if grid.name == "dims"]
+    layout = found.layouts[-1]
+    assert len(dims) == bool(a.ndim)
+    for grid in dims:
+        numbers = [(int(c.text), int(s.text)) for c, s in zip(grid.cells[::2], grid.cells[1::2], strict=True)]
+        assert numbers == list(zip(layout.shape, layout.strides, strict=True))
+    assert all(grid.drags == (grid.name not in ("storage", "original")) for grid in picture(found).grids)

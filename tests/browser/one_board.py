@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from project.components.stage import stage
+from project.components.stage import Gestures, stage
 from project.views.picture import KINDS, LOAD, Cell, Frame, Grid, Picture, ribbon
 
 st.set_page_config(layout="wide")
@@ -22,8 +22,10 @@ cells = tuple(cell(row, column) for row in range(4) for column in range(columns)
 names = tuple(f"row {row}" for row in range(4)), tuple(f"c{column}" for column in range(columns))
 picture = Picture(
     f"A view of {columns} columns.",
-    (ribbon("storage", "storage", line, 40), Grid("view", "view", 4, columns, cells, *names)),
+    (ribbon("storage", "storage", line, 40), Grid("view", "view", 4, columns, cells, *names, drags=True)),
     tuple(Frame(f"Step {k} reads storage {k}.", ((f"s{k}", LOAD),)) for k in range(columns)),
     words=(("other", "shared by several"),),
 )
-st.write(f"The server knows of {stage(picture, 'board')}.")
+dragged = st.session_state.setdefault("dragged", [])
+st.write(f"The server knows of {stage(picture, 'board', gestures=Gestures(drag=lambda *ends: dragged.append(ends)))}.")
+st.write(f"Dragged: {dragged}.")

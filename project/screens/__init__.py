@@ -103,6 +103,13 @@ PAGES = (
         "Operators that read what the one before wrote become one kernel, and save its trips to memory.",
     ),
     Page(
+        "schedules",
+        "Schedules",
+        "Who computes which element of a kernel, and what does that ask of memory?",
+        "schedules",
+        "The same loops, dealt out to other threads, ask for eight times the sectors.",
+    ),
+    Page(
         "autodiff",
         "Autodiff",
         "Where does a gradient come from?",

@@ -24,10 +24,10 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser lint check format bench clean bytecode
+.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser docker-commands lint check format bench clean bytecode
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network that learns
 	@$(BIN)/minifuse demo $(ARGS)
@@ -56,13 +56,17 @@ test-browser: bytecode ## the app in a real Chromium, which is installed by apt 
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
 	@$(BIN)/python -m pytest --sample -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
 
+docker-commands: $(INSTALLED) ## the Dockerfile without Docker, in a bare Debian of debootstrap, as root: ARGS=new-folder
+	@$(BIN)/python -m tests.app.run_dockerfile $(or $(ARGS),build/debian)
+
 bytecode: $(INSTALLED) ## compile the package once for the child processes of tests, even if PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/python -m compileall -q minifuse project
 
-lint: $(INSTALLED) ## format, style and types, checked and left as they are
+lint: $(INSTALLED) ## format, style, types and the Dockerfile, checked and left as they are
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/hadolint Dockerfile
 
 check: lint test-browser test ## exactly what CI runs: lint, the app in a browser, then test
 

@@ -9,7 +9,7 @@ import streamlit as st
 if __package__ in (None, ""):  # run as a script by Streamlit
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from project import warm_up
+from project import turns, warm_up
 from project.screens import OWN, PAGES, PASTED, page_of
 from project.screens.user_kernel import KERNEL
 
@@ -47,8 +47,10 @@ EMBEDDED = """
 
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
 st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
-st.navigation(
+chosen = st.navigation(
     [page_of(found) for found in (*PAGES, OWN if KERNEL in os.environ else PASTED)],
     position="top",
-).run()
+)
+turns.admit(chosen.url_path)
+chosen.run()
 warm_up.begin()  # once per server, after its first page is drawn

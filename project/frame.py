@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from .components.stage import NO_GESTURES, Gestures, stage
+from .public import policy
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
@@ -130,5 +131,6 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 
 def show_error(error: Exception, instead: str = "") -> None:
     """Show an error in the input, and what the page shows instead. The rest of the page is still drawn."""
-    lines = f"{error}\n\n{instead} until then." if instead else str(error)
+    text = policy().clean_message(str(error))
+    lines = f"{text}\n\n{instead} until then." if instead else text
     st.error("\n".join(line if line.startswith(CODE) else FORMATS.sub(ESCAPED, line) for line in lines.split("\n")))

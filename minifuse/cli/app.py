@@ -1,9 +1,10 @@
-"""`minifuse app`: serve the visualizer to a browser on this machine. It prints the address and opens no window.
+"""`minifuse app`: serve the visualizer to browsers, by default to those of this machine. It opens no window.
 
 The pages are in `project/`, beside the package in a clone and inside it in a wheel. Streamlit runs them in a separate
 process; this file finds the pages and a free port, waits until the server answers, and stops it at the end.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
-from .files import VISUALIZER_FOLDERS
+from .files import VISUALIZER_FOLDERS, RequestError
 from .output import report_error
 from .subjects import load_kernel
 
 HOST, PORT = "127.0.0.1", 8501
 MAX_PORTS = 100  # number of ports tried, one after the other
+ANY_HOST = ("0.0.0.0", "::")  # all interfaces of the machine
 KERNEL_VARIABLE = "MINIFUSE_APP_KERNEL"  # environment variable read by the pages: /absolute/FILE.py:name
+PUBLIC_VARIABLE = "MINIFUSE_APP_PUBLIC"  # environment variable read by the pages: the server has visitors
 START_TIMEOUT_S, POLL_INTERVAL_S, END_TIMEOUT_S = (
     60.0,
     0.05,
@@ -33,25 +36,32 @@ START_TIMEOUT_S, POLL_INTERVAL_S, END_TIMEOUT_S = (
 )  # seconds to wait: for the first answer, between two requests, for the end
 
 
-def run(port: int | None, kernel: str | None) -> int:
+def run(port: int | None, kernel: str | None, host: str = HOST, is_public: bool = False) -> int:
     """Serve until Ctrl-C; return 1 if the server ends by itself, 2 if the request is invalid."""
     try:
+        if kernel and is_public:
+            raise RequestError("--kernel cannot be used with --public: a public server shows no code of yours; omit one")
         root = find_visualizer()
         if find_spec("streamlit") is None:
             raise MissingPartError(
                 'the visualizer needs streamlit, which is not installed; run: pip install "minifuse[app]"'
             )
-        environment = os.environ | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
-        server_port = free_port(PORT if port is None else port)
+        variables = {PUBLIC_VARIABLE: "1"} if is_public else {}
+        environment = os.environ | variables | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
+        server_port = free_port(PORT if port is None else port, host)
     except MinifuseError as error:
         return report_error("app", error)
     if port not in (None, server_port):
         print_line(f"port {port} is in use; using port {server_port} instead")
-    with run_server(server_command(root, server_port), environment) as server:
-        if not wait_for(server, server_port):
+    if host != HOST and not is_public:
+        print_line("Other machines can use this server with your rights; --public limits what visitors see and run.")
+    local = HOST if host in ANY_HOST else host
+    with run_server(server_command(root, server_port, host, is_public), environment) as server:
+        if not wait_for(server, server_port, local):
             sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_TIMEOUT_S:.0f} s\n")
             return 1
-        print_line(f"The visualizer is at http://{HOST}:{server_port}    (Ctrl-C ends it)")
+        everywhere = " and at all addresses of this machine" if host in ANY_HOST else ""
+        print_line(f"The visualizer is at {address_of(local, server_port)}{everywhere}    (Ctrl-C ends it)")
         server.wait()
     return 1
 
@@ -89,26 +99,47 @@ def resolve_kernel(text: str) -> str:
     return f"{path}:{name}"
 
 
-def free_port(first: int) -> int:
-    """Return the first free port, starting at `first`."""
+def address_of(host: str, port: int) -> str:
+    """Return the address that a browser opens."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def free_port(first: int, host: str = HOST) -> int:
+    """Return the first free port of an interface, starting at `first`.
+
+    Raises
+    ------
+    MinifuseError
+        All are in use, or this machine has no such interface.
+    """
+    try:
+        family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    except OSError as error:
+        raise MinifuseError(f"--host {host}: {error.strerror}; expected an address of this machine, or 0.0.0.0") from error
     for port in range(first, min(first + MAX_PORTS, 1 << 16)):
-        with socket.socket() as probe:
+        with socket.socket(family) as probe:
             if os.name != "nt":  # on Windows it would share a port in use
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((HOST, port))
-            except OSError:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno == errno.EADDRNOTAVAIL:
+                    raise MinifuseError(f"--host {host} is no address of this machine; use one, or 0.0.0.0") from error
                 continue
             return port
     raise MinifuseError(f"--port {first}: this port and the {MAX_PORTS - 1} after it are in use; choose another one")
 
 
-def server_command(root: Path, port: int) -> list[str]:
+def server_command(root: Path, port: int, host: str = HOST, is_public: bool = False) -> list[str]:
     """Return the command that starts the server, with the settings of `.streamlit/` from any working directory."""
-    settings = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    options = [f"--{name}={value}" for name, value in flatten_settings(settings)]
-    address = [f"--server.address={HOST}", f"--server.port={port}", "--server.headless=true", "--logger.level=warning"]
-    return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options, *address]
+    files = [root / ".streamlit" / name for name in ("config.toml", *["public.toml"] * is_public)]
+    settings = dict[str, str]()
+    for file in files:
+        settings.update(flatten_settings(tomllib.loads(file.read_text(encoding="utf-8"))))
+    settings |= {"server.address": host, "server.port": str(port), "server.headless": "true", "logger.level": "warning"}
+    settings["logger.hideWelcomeMessage"] = "true"  # to print it, Streamlit would ask another host for the external address
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options]
 
 
 def flatten_settings(settings: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -143,19 +174,19 @@ def exit_on_signal(number: int, _: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def wait_for(server: subprocess.Popen[bytes], port: int) -> bool:
+def wait_for(server: subprocess.Popen[bytes], port: int, host: str = HOST) -> bool:
     """Return True if the server answers before it ends and before the timeout."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while server.poll() is None and time.monotonic() < deadline:
-        if is_up(port):
+        if is_up(port, host):
             return True
         time.sleep(POLL_INTERVAL_S)
     return False
 
 
-def is_up(port: int) -> bool:
+def is_up(port: int, host: str = HOST) -> bool:
     """Return True if the server answers."""
-    connection = HTTPConnection(HOST, port, timeout=START_TIMEOUT_S)
+    connection = HTTPConnection(host, port, timeout=START_TIMEOUT_S)
     try:
         connection.request("GET", "/_stcore/health")
         return connection.getresponse().status == 200

@@ -414,8 +414,12 @@ def visualizer(
         int | None, typer.Option(min=1, max=65535, help="Port of the server. Default: 8501, or the next free one.")
     ] = None,
     kernel: Annotated[str | None, typer.Option(help="FILE.py:name: a kernel of yours to show on the pages.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is all addresses of this machine.")] = "127.0.0.1",
+    public: Annotated[
+        bool, typer.Option("--public", help="For visitors: no paths, versions or code of theirs; a queue and limits.")
+    ] = False,
 ) -> None:
-    """Start the visualizer, which shows the library's kernels in a browser on this machine, and print its address."""
+    """Start the visualizer, which shows the library's kernels in a browser, and print its address."""
     from .app import run
 
-    raise typer.Exit(run(port, kernel))
+    raise typer.Exit(run(port, kernel, host, public))

@@ -48,7 +48,7 @@ from .fusibility import (
     why_not_prologue,
 )
 from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable
-from .fusion_log import GROUPED, active_log
+from .fusion_log import GROUPED, PLACED, active_log
 from .graph import EARLY, LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
 from .kernel_groups import (
@@ -168,6 +168,8 @@ class KernelSweep:
         kernel = kernel or GrowingKernel(reads.space)
         kernel.add(root, reads, count_passes(root, reads.leaves, kernel))
         self.kernel_of[root] = self.all_kernels[root] = kernel
+        if self.log:
+            self.log.note(PLACED, -1, kernel.members)
         loaded = [x for x in reads.sources if self.all_kernels.get(x) is not kernel]
         for source in loaded:
             kernel.load(source, self.all_kernels.get(source))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..ir.graph import Node
 
+PLACED = "placed"  # a node has joined a kernel, or has begun it: all nodes of that kernel
 GROUPED = "joined"  # two groups of nodes will share a kernel: (a node of one group, a node of the other)
 STARTED = "begun"  # a kernel is started for some nodes
 INLINED = "taken"  # a kernel computes a pointwise op

@@ -22,6 +22,7 @@ from .form_kernels import form_kernels
 from .format_node import NodeNames
 from .forward_gathers import forward_gathers
 from .forward_slices import forward_slices
+from .fusion_log import Decision, record_fusion
 from .graph import Graph, Pass
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
@@ -86,6 +87,8 @@ class PassReport(NamedTuple):
     after: Graph
     names: NodeNames
     """The names of the nodes of both graphs."""
+    decisions: tuple[Decision, ...]
+    """What the pass decided, in order."""
 
     def changes(self) -> list[str]:
         """Return the lines of the graph that went and came, then the refusals that are new."""
@@ -110,12 +113,13 @@ def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> 
     names = NodeNames(arguments)
     names.add((*graph.arguments, *graph.nodes))
     for run in PASSES:
-        after = run(graph, target) if graph.may_change(run) else graph
+        with record_fusion() as log:
+            after = run(graph, target) if graph.may_change(run) else graph
         check_outputs(run.__name__, graph, after)
         if after is not graph:
             values = zip(graph.roots, after.roots, strict=False)  # a pass may add values that are stored in arguments
             names.add_rewritten(graph.nodes, after.nodes, values)
-        yield PassReport(run.__name__, (run.__doc__ or "").partition("\n")[0], graph, after, names)
+        yield PassReport(run.__name__, (run.__doc__ or "").partition("\n")[0], graph, after, names, tuple(log.decisions))
         graph = after
 
 

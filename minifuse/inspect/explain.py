@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ..backends.base import Backend
 from ..compiler import pretty_print
 from ..compiler.format_node import format_node
-from ..compiler.fusion_log import REFUSED, record_fusion
+from ..compiler.fusion_log import PLACED, REFUSED, record_fusion
 from ..compiler.graph import Graph, Refusal
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
 from ..compiler.pipeline import REWRITES, initial_graph, run_passes
@@ -33,6 +33,7 @@ from .explanation import (
     BackwardFacts,
     CompilerPassFacts,
     Explanation,
+    GraphNodeFacts,
     KernelFacts,
     NodeFacts,
     OperandFacts,
@@ -40,6 +41,7 @@ from .explanation import (
     RefusalFacts,
 )
 from .fusion_log_text import DecisionText, describe_decisions
+from .pass_graph import describe_graph
 
 ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
 LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
@@ -68,16 +70,23 @@ def explain_call(entry: TracedFunction, flat: Sequence[PlanInput], shows_passes:
             backward_facts(plan, [*flat, *plan.hidden], unfused, graph),
             graph.refusals(),
             graph.steps(flat),
-            tuple(compiler_passes(plan)),
+            *compiler_passes(plan),
             shows_passes,
         )
 
 
-def compiler_passes(plan: Plan) -> Iterator[CompilerPassFacts]:
-    """Run the passes of the compiler again, and describe what each of them changes."""
+def compiler_passes(plan: Plan) -> tuple[tuple[CompilerPassFacts, ...], tuple[GraphNodeFacts, ...]]:
+    """Run the passes of the compiler again. Describe what each of them changes, and the graph that the first one gets."""
     names = plan.host.slot_names[: len(plan.arguments)]
-    for report in run_passes(initial_graph(plan.graph, plan.backward, plan.layouts), plan.backend, names):
-        yield CompilerPassFacts(report.name, report.summary, tuple(report.changes()))
+    graph, facts, captured = initial_graph(plan.graph, plan.backward, plan.layouts), list[CompilerPassFacts](), None
+    for report in run_passes(graph, plan.backend, names):
+        if captured is None:
+            captured = describe_graph(graph, report.names)
+        changes = tuple(report.changes())
+        nodes = describe_graph(report.after, report.names) if changes else ()
+        growth = tuple(tuple(report.names[x] for x in x.nodes) for x in report.decisions if x.kind == PLACED)
+        facts.append(CompilerPassFacts(report.name, report.summary, changes, nodes, growth))
+    return tuple(facts), captured or ()
 
 
 def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:

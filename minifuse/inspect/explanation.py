@@ -86,6 +86,25 @@ class RefusalFacts:
 
 
 @dataclass(frozen=True)
+class GraphNodeFacts:
+    """A node of the graph between two passes of the compiler. It has one name in all passes."""
+
+    name: str
+    operation: str
+    """Its formula, from the names of its inputs; "input" for an argument."""
+    reads: tuple[str, ...]
+    """The names of its inputs. Numbers have none, and are in the formula."""
+    shape: tuple[int, ...]
+    dtype: str
+    is_free: bool
+    """Whether no kernel has an operation for it: a view, a repeated number, or a mark for gradients."""
+    is_stored: bool
+    """Whether a kernel stores it, as far as the passes have decided."""
+    kernels: tuple[int, ...]
+    """The kernels that compute it: numbers of launches or, before there are launches, of groups of nodes."""
+
+
+@dataclass(frozen=True)
 class CompilerPassFacts:
     """A pass of the compiler, and what it changed. A node has one name in all passes."""
 
@@ -94,6 +113,10 @@ class CompilerPassFacts:
     """The first line of the docstring of the pass."""
     changes: tuple[str, ...]
     """Lines of the graph that went ("- ...") and came ("+ ..."), and a sentence for each new refusal ("! ...")."""
+    nodes: tuple[GraphNodeFacts, ...] = ()
+    """The graph after the pass, inputs first; empty if the pass changed nothing."""
+    growth: tuple[tuple[str, ...], ...] = ()
+    """For the pass that forms kernels: the nodes of one kernel each time that a node has joined it, or has begun it."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +155,8 @@ class Explanation:
     """The decisions of the compiler that led to these kernels, in order."""
     passes: tuple[CompilerPassFacts, ...]
     """The passes of the compiler, in order."""
+    captured: tuple[GraphNodeFacts, ...]
+    """The graph that the first pass gets."""
     shows_passes: bool = False
     """True if `print` shows the passes."""
 

@@ -9,6 +9,7 @@ from ..compiler.fusion_log import (
     GROUPED,
     IN_PLACE,
     INLINED,
+    PLACED,
     REDUCTION_FUSED,
     REFUSED,
     RESTARTED,
@@ -51,8 +52,9 @@ def describe_decisions(
     describe: Callable[[Node], str],
     numbers: Mapping[Node, int],
 ) -> Iterator[DecisionText]:
-    """Yield decisions as sentences. Omit refusals that are not in `listed`, elided copies, and nodes that compute nothing.
+    """Yield decisions as sentences.
 
+    Refusals that are not in `listed`, elided copies, the growth of groups and nodes that compute nothing are omitted.
     `launches` maps the number of a kernel to the index of its launch.
     """
     targets: dict[int, frozenset[Node]] = {}
@@ -60,7 +62,7 @@ def describe_decisions(
     for kind, kernel, nodes, reason in decisions:
         if kind == REFUSED and Refusal(nodes[0], nodes[1], reason) not in listed:
             continue
-        if kind == COPIED and kernel not in launches:
+        if kind == PLACED or (kind == COPIED and kernel not in launches):
             continue
         if kind in (INLINED, REDUCTION_FUSED):
             nodes = tuple(x for x in nodes if not (isinstance(x.function, Full | Alias) or x.function is detach))

@@ -152,7 +152,8 @@ function pathBetween(from, to, isStacked) {
 class Overlay {
   constructor(svg, find) {
     Object.assign(this, { find, known: new Map(), areas: draw(null, "g", { "aria-hidden": true }) });
-    svg.querySelector("defs").after(this.areas); // below the cells
+    this.hits = draw(null, "g", { "aria-hidden": true }); // wide and invisible, so that a thin arrow can be pointed at
+    svg.querySelector("defs").after(this.areas, this.hits); // below the cells
     [this.hulls, this.edges] = [draw(svg, "g", { "aria-hidden": true }), draw(svg, "g", { "aria-hidden": true })];
   }
 
@@ -164,13 +165,34 @@ class Overlay {
     this.known = now;
   }
 
+  // Return all arrows that are shown.
+  get arrows() {
+    return [...this.known.values()].filter((made) => made.ends);
+  }
+
+  // Return the cells from which arrows lead to a cell, however many steps away, and those to which its own arrows point.
+  neighbors(cell) {
+    const { arrows } = this;
+    const found = new Set([cell]); // grows while it is walked
+    for (const end of found) for (const { ends } of arrows) if (ends[1] === end) found.add(ends[0]);
+    return [...found, ...arrows.filter(({ ends }) => ends[0] === cell).map(({ ends }) => ends[1])];
+  }
+
+  // Light the arrows between these cells; without cells, none.
+  light(cells) {
+    this.edges.classList.toggle("pointing", cells.size > 0);
+    for (const { ends, made } of this.arrows) made.classList.toggle("lit", ends.every((end) => cells.has(end)));
+  }
+
   keep(now, key, make) {
     now.set(key, this.known.get(key) ?? make());
   }
 
   drawEdge([start, end, kind, text, bends], moves) {
     const made = draw(this.edges, "g");
-    const [d, [x, y], words = "note"] = pathOf(this.find(start), this.find(end), bends);
+    const ends = [this.find(start), this.find(end)];
+    const [d, [x, y], words = "note"] = pathOf(...ends, bends);
+    const hit = Object.assign(draw(this.hits, "path", { d, class: "hit" }), { ends });
     draw(made, "path", { d, class: "halo" });
     const line = draw(made, "path", { d, class: `edge ${kind}`, pathLength: 1, "marker-end": `url(#head-${kind})` });
     if (text) draw(made, "text", { x, y, class: words }, text);
@@ -178,7 +200,7 @@ class Overlay {
       const dashes = (offset) => ({ strokeDasharray: "1 1", strokeDashoffset: offset });
       line.animate([dashes(1), dashes(0)], { duration: TWEEN_MS, easing: "ease-out" });
     }
-    return made;
+    return { made, ends, remove: () => [made, hit].forEach((part) => part.remove()) };
   }
 
   // Draw an outline around cells and the edges between them: thick lines, and thinner lines of the inner color over them.

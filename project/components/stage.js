@@ -124,25 +124,31 @@ export default function (component) {
   legend.hidden = data.legend.length === 0;
   showSource(root, data);
 
-  let [all, cellAt, byLink, overlay, lit] = [[], new Map(), new Map(), null, []];
+  let [all, cellAt, byLink, overlay, lit, pointed] = [[], new Map(), new Map(), null, new Set(), null];
   const find = (place) => cellAt.get(place.join());
-  const dim = () => {
-    for (const cell of lit) cell.classList.remove("lit");
-    for (const line of code.children) line.classList.remove("near");
-    lit = [];
-  };
-  const lightAll = (cells) => {
-    dim();
-    lit = [...new Set(cells)];
-    for (const cell of lit) cell.classList.add("lit");
-  };
   const code = root.querySelector(".code"); // a link "line 7" joins a cell and line 7, but not the cells of line 7
-  const light = (cell) => {
-    lightAll(cell.links.filter((link) => !link.startsWith("line ")).flatMap((link) => byLink.get(link)));
-    for (const line of code.children) line.classList.toggle("near", cell.links.includes(`line ${line.dataset.number}`));
+  const lightAll = (cells, isNear = () => false) => {
+    for (const cell of lit) cell.classList.remove("lit");
+    lit = new Set(cells);
+    for (const cell of lit) cell.classList.add("lit");
+    overlay?.light(lit); // there is none yet while a cell that had the focus is taken out
+    for (const line of code.children) line.classList.toggle("near", isNear(line));
   };
-  code.onmouseover = (event) => lightAll(byLink.get(`line ${event.target.closest(".line")?.dataset.number}`) ?? []);
-  code.onmouseleave = () => dim();
+  // Light what is pointed at: for a line, its cells; for an arrow, its ends; for a cell, all with its links, what leads to it
+  // along arrows, and where its own arrows lead. Arrows between lit cells are lit, too.
+  const light = (at) => {
+    pointed = at;
+    if (!at) lightAll([]);
+    else if (at.dataset.number) lightAll(byLink.get(`line ${at.dataset.number}`) ?? []);
+    else if (at.ends) lightAll(at.ends);
+    else {
+      const links = at.links.filter((link) => !link.startsWith("line "));
+      lightAll([...links.flatMap((link) => byLink.get(link)), ...overlay.neighbors(at)], (line) => at.links.includes(`line ${line.dataset.number}`));
+    }
+  };
+  const dim = () => light(null);
+  code.onmouseover = (event) => light(event.target.closest(".line"));
+  code.onmouseleave = dim;
   const pick = (link) => {
     root.chosen = link; // kept when the server sends a new picture
     for (const cell of all) {
@@ -161,6 +167,7 @@ export default function (component) {
 
   const build = () => {
     const before = placesOf(svg);
+    let focused;
     const { places, width, height, scale } = arrange(data, view.clientWidth - 2, view.clientHeight - 2);
     svg.replaceChildren();
     Object.entries({ viewBox: `0 0 ${width} ${height}`, width: width * scale, height: height * scale }).forEach(([name, value]) => svg.setAttribute(name, value));
@@ -168,6 +175,7 @@ export default function (component) {
     all = [];
     cellAt = new Map();
     byLink = new Map();
+    [lit, pointed] = [new Set(), null];
     for (const place of places.values()) {
       const table = drawGrid(svg, place);
       const cells = [...table.querySelectorAll(".cell")];
@@ -180,9 +188,10 @@ export default function (component) {
       const kept = before.get(place.grid.name);
       const start = cells.find((cell) => `${cell.place}` === kept?.place) ?? cells[0];
       if (start) enterAt(cells, start);
-      if (kept?.hasFocus) start?.focus({ preventScroll: true }); // redrawn while a cell of it had the focus
+      if (kept?.hasFocus) focused = start; // redrawn while a cell of it had the focus
     }
     overlay = new Overlay(svg, find);
+    focused?.focus({ preventScroll: true });
   };
 
   const cellOf = (event) => event.target.closest?.(".cell:not(.flying)");
@@ -198,7 +207,10 @@ export default function (component) {
   };
   svg.addEventListener("focusin", onFocus, { signal });
   svg.addEventListener("focusout", dim, { signal });
-  svg.onmouseover = (event) => cellOf(event)?.links && light(cellOf(event));
+  svg.onmouseover = (event) => {
+    const at = event.target.ends ? event.target : cellOf(event);
+    if (at?.links ?? at?.ends) light(at);
+  };
   svg.onmouseleave = dim;
   svg.onclick = (event) => cellOf(event)?.links && choose(cellOf(event).links[0]);
 
@@ -228,6 +240,7 @@ export default function (component) {
       setCell(cell, now(kinds) ?? cell.kind, now(texts) ?? cell.text, now(tints) ?? cell.tint);
     }
     overlay.show([...(data.edges ?? []), ...(frame.edges ?? [])], [...(data.hulls ?? []), ...(frame.hulls ?? [])], moves);
+    if (pointed) light(pointed); // there may be new arrows
     if (moves) fly(svg, frame.flights ?? [], find);
     lightLine(root, frame.line);
     numbers.replaceChildren(...(frame.numbers ?? data.numbers ?? []).map(([value, words]) => {

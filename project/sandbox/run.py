@@ -1,12 +1,16 @@
 """Start the process that runs a pasted kernel, watch it, and read its answer."""
 
+import atexit
 import json
 import os
 import selectors
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,9 @@ MAX_ANSWER_NBYTES = 2 << 20
 START_SECONDS, RUN_SECONDS = 30.0, 8.0
 ROOT = Path(__file__).resolve().parents[2]
 READY = b"ready\n"
+_starter = ThreadPoolExecutor(1, "minifuse-sandbox")
+_spares: "list[Future[subprocess.Popen[bytes]]]" = []  # at most one
+_spares_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,50 @@ def run_pasted(
 
 
 def ask_child(request: bytes) -> dict[str, Any]:
-    """Start a child in an empty folder, send it a request, and return its answer; kill it when its time is over."""
+    """Send a request to a child, and return its answer; kill it when its time is over."""
+    child = take_child()
+    try:
+        assert child.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, and gives no answer
+            child.stdin.write(request)
+            child.stdin.close()
+        text = read_answer(child, RUN_SECONDS)
+    finally:
+        end_child(child)
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        raise MinifuseError("the kernel's process ended without an answer: it took too much time or memory") from None
+    return answer if isinstance(answer, dict) else {"error": "the kernel's process gave no answer"}
+
+
+def prepare_child() -> None:
+    """Start a child in the background for the next request, unless one waits, or this system offers none."""
+    with _spares_lock:
+        if is_supported() and not _spares:
+            _spares.append(_starter.submit(start_child))
+
+
+def take_child() -> "subprocess.Popen[bytes]":
+    """Return a child that waits for its only request: the prepared one if it lives, else a new one."""
+    with _spares_lock:
+        spare = _spares.pop() if _spares else None
+    if spare is not None:
+        child = spare.result()
+        if child.poll() is None:
+            return child
+        end_child(child)
+    return start_child()
+
+
+def start_child() -> "subprocess.Popen[bytes]":
+    """Start a child in an empty folder, and return it when it has given up its rights. The folder is deleted then.
+
+    Raises
+    ------
+    MinifuseError
+        The child ended before, or took too long.
+    """
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
     variables = {
         **threads,
@@ -95,24 +145,30 @@ def ask_child(request: bytes) -> dict[str, Any]:
             start_new_session=True,
         )
         try:
-            assert child.stdin is not None
-            began = read_answer(child, START_SECONDS, READY)
-            if began != READY:
+            if read_answer(child, START_SECONDS, READY) != READY:
                 errors = child.stderr.read() if child.stderr else b""
                 raise MinifuseError(f"the kernel's process did not start: {errors[-400:].decode(errors='replace')}")
-            child.stdin.write(request)
-            child.stdin.close()
-            text = read_answer(child, RUN_SECONDS)
-        finally:
-            child.kill()
-            child.wait()
-            for stream in (child.stdout, child.stderr):
-                stream.close()  # type: ignore[union-attr]
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        raise MinifuseError("the kernel's process ended without an answer: it took too much time or memory") from None
-    return answer if isinstance(answer, dict) else {"error": "the kernel's process gave no answer"}
+        except BaseException:
+            end_child(child)
+            raise
+    return child
+
+
+@atexit.register
+def end_spare() -> None:
+    """End the child that waits, if there is one."""
+    with _spares_lock, suppress(MinifuseError):
+        while _spares:
+            end_child(_spares.pop().result())
+
+
+def end_child(child: "subprocess.Popen[bytes]") -> None:
+    """Kill a child, and close what was connected to it."""
+    child.kill()
+    child.wait()
+    for stream in (child.stdin, child.stdout, child.stderr):
+        with suppress(OSError):  # a request that it did not read
+            stream.close()  # type: ignore[union-attr]
 
 
 def read_answer(child: "subprocess.Popen[bytes]", seconds: float, last: bytes | None = None) -> bytes:

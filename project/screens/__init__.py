@@ -6,9 +6,12 @@ by its address.
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import streamlit as st
+
+from ..frame import show_error, show_head
+from ..public import OWN_CODE, NotOfferedError, policy
 
 if TYPE_CHECKING:
     from streamlit.navigation.page import StreamlitPage
@@ -26,6 +29,8 @@ class Page(NamedTuple):
     """The module of this folder whose function `page` draws the page."""
     lesson: str = ""
     """One sentence that the page shows to be true."""
+    needs: str = ""
+    """The part of `project.public` without which a server does not offer the page."""
 
     def load(self) -> Callable[[], None]:
         """Return the function that draws the page. Its name is unique, because Streamlit identifies pages by it."""
@@ -33,7 +38,11 @@ class Page(NamedTuple):
 
         def page() -> None:
             try:
+                policy().check_part(self.needs)
                 draw()
+            except NotOfferedError as error:
+                show_head(self.title, self.question)
+                show_error(error)
             except OverflowError:  # raised by number_input for an address with ?key=1e400
                 st.error("The address has a number that is larger than any float; take it out.")
             show_next(self)
@@ -94,6 +103,13 @@ PAGES = (
         "Operators that read what the one before wrote become one kernel, and save its trips to memory.",
     ),
     Page(
+        "schedules",
+        "Schedules",
+        "Who computes which element of a kernel, and what does that ask of memory?",
+        "schedules",
+        "The same loops, dealt out to other threads, ask for eight times the sectors.",
+    ),
+    Page(
         "autodiff",
         "Autodiff",
         "Where does a gradient come from?",
@@ -124,8 +140,8 @@ PAGES = (
 )
 """The pages in the order in which they build on one another: the path of the map."""
 
-PASTED = Page("own", "Your kernel", "What does my kernel do?", "pasted_kernel")
-OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")
+PASTED = Page("own", "Your kernel", "What does my kernel do?", "pasted_kernel", needs=OWN_CODE)
+OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel", needs=OWN_CODE)
 """The page for `minifuse app --kernel`, in place of PASTED."""
 
 
@@ -138,5 +154,6 @@ def show_next(page: Page) -> None:
 
 
 def page_of(found: Page) -> "StreamlitPage":
-    """Return a page as Streamlit's navigation has it."""
-    return st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path)
+    """Return a page as Streamlit's navigation has it: without an entry if this server does not offer the page."""
+    entry: Literal["visible", "hidden"] = "visible" if policy().offers(found.needs) else "hidden"
+    return st.Page(found.load(), title=found.title, url_path=found.path, default=not found.path, visibility=entry)

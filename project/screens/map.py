@@ -3,6 +3,7 @@
 import streamlit as st
 
 from ..frame import show_head, show_table
+from ..public import MACHINE, NotOfferedError, policy
 from ..views.machine import Findings
 from . import PAGES, page_of
 
@@ -20,6 +21,11 @@ def page() -> None:
             with column.container(border=True, height="stretch", gap="xsmall"):
                 st.page_link(page_of(found), label=f"**{number} {found.title}**", help=found.question)
                 st.write(found.lesson)
+    try:
+        policy().check_part(MACHINE)
+    except NotOfferedError as error:
+        st.caption(str(error))
+        return
     st.header("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
     is_waiting = not findings().are_complete()

@@ -1,11 +1,12 @@
-"""The page Your kernel, for a kernel that is pasted or uploaded. It runs in a process that can only compute."""
+"""The page Your kernel, for a kernel that is pasted or read from a file. It runs in a process that can only compute."""
 
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from ..components.text_file import text_file
 from ..frame import PageContent, show_error, show_head, show_page
-from ..sandbox.run import MAX_CHARACTERS, PastedRun, run_pasted
+from ..sandbox.run import MAX_CHARACTERS, PastedRun, prepare_child, run_pasted
 from ..views.user_kernel import MAX_THREADS
 
 KERNEL = """from numba import cuda
@@ -33,6 +34,7 @@ def page() -> None:
     of_block = three.number_input("look at block", 0, MAX_THREADS, 1, key="pasted_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, MAX_THREADS, 3, key="pasted_thread", bind="query-params")
     given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
+    prepare_child()
     place = st.container()
     source = choose_text(EXAMPLES[example])
     with place:
@@ -42,6 +44,8 @@ def page() -> None:
         except MinifuseError as error:
             show_error(error)
             return
+        finally:
+            prepare_child()
         if example != "a kernel":
             st.caption(judge(found))
         title = f"{found.name}: lanes of this warp; loads and stores in all"
@@ -49,16 +53,20 @@ def page() -> None:
 
 
 def choose_text(example: str) -> str:
-    """Draw the field for the text, and the button to upload a file, and return the text."""
+    """Draw the field for the text, and the button for a file that fills it, and return the text."""
     with st.expander("The text that runs", expanded=True):
-        file = st.file_uploader("or a file", type="py", key="pasted_file", max_upload_size=1)
-        uploaded = file.getvalue()[: MAX_CHARACTERS + 1].decode(errors="replace") if file else None
-        text = st.text_area("kernel", uploaded or example, 220, key=TEXT, bind="query-params", disabled=uploaded is not None)
+        text = st.text_area("kernel", example, 220, key=TEXT, bind="query-params")
+        text_file("pasted_file", "or a file", ".py,.txt", MAX_CHARACTERS + 1, replace_text)
         st.caption(
             "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
             "a few seconds."
         )
-    return uploaded or text or ""
+    return text or ""
+
+
+def replace_text(text: str) -> None:
+    """Put the text of a file into the field."""
+    st.session_state[TEXT] = text
 
 
 def forget_text() -> None:

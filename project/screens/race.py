@@ -8,7 +8,10 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from .. import turns
+from ..components.text_file import text_file
 from ..frame import PageContent, show_error, show_head, show_page
+from ..public import VERSIONS, policy
 from ..views import agreement, curves, equivalence, race, race_facts, race_picture, rooflines, saved_results
 from ..views.agreement import Agreement
 from ..views.picture import Picture
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 HERE, FILE = "measured here", "an equivalence file"  # results that are in no saved file
+TEXT = "race_equivalence_text"  # in the session
 HEIGHT = 400  # height of the charts, in pixels
 
 
@@ -46,10 +50,14 @@ def choose_race(one: "DeltaGenerator", two: "DeltaGenerator", three: "DeltaGener
     who = two.multiselect("players", known, fast, key="race_players", bind="query-params")
     for place in (three, last):
         place.html(SPACE)
-    three.button("Race", on_click=run_race, args=(operation, tuple(who)), key="race_run", type="primary", width="stretch")
+    job = run_race, operation, tuple(who)
+    three.button("Race", on_click=turns.submit, args=job, key="race_run", type="primary", width="stretch")
     more = last.popover("More", width="stretch")
-    more.button("Measure the roof", on_click=measure_roof, args=(tuple(who),), key="race_roof_run", width="stretch")
+    more.button(
+        "Measure the roof", on_click=turns.submit, args=(measure_roof, tuple(who)), key="race_roof_run", width="stretch"
+    )
     more.caption(f"A race takes {race.BUDGET_S:g} s; before the first of an operation its kernels are compiled.")
+    turns.show_line("race_leave")
     show_race(operation)
 
 
@@ -130,16 +138,15 @@ def show_equivalence(one: "DeltaGenerator", two: "DeltaGenerator") -> None:
     with two.popover("Open a file", width="stretch"):
         st.caption("The file is read as JSON and kept in this session only. This command writes one:")
         st.code(equivalence.COMMAND, language="console", wrap_lines=True)
-        limit = equivalence.MAX_MB
-        file = st.file_uploader("equivalence.json", type="json", key="race_equivalence", max_upload_size=limit)
-    if file is None:
-        one.selectbox("program", ["no file yet"], key="race_no_program", disabled=True)
+        text_file("race_equivalence", "equivalence.json", ".json", equivalence.MAX_NBYTES + 1, keep_equivalence)
+    text = st.session_state.get(TEXT)
+    if text is None:
         agreed = find_agreement("a + b")
         waiting = replace(agreement.picture(agreed), sentence=f"No file yet. Compared here: {agreement.sentence(agreed)}")
         show_page(PageContent("race", waiting, agreement.facts(agreed), command=equivalence.COMMAND))
         return
     try:
-        found = equivalence.read_file(file.getvalue())
+        found = equivalence.read_file(text)
     except MinifuseError as error:
         show_error(error)
         return
@@ -148,6 +155,11 @@ def show_equivalence(one: "DeltaGenerator", two: "DeltaGenerator") -> None:
     program = one.selectbox("program", programs, first, key="race_program", bind="query-params")
     picture, facts = equivalence.picture(found, program), equivalence.facts(found, program)
     show_page(PageContent("equivalence", picture, facts, command=equivalence.COMMAND))
+
+
+def keep_equivalence(text: str) -> None:
+    """Keep the text of a file in the session."""
+    st.session_state[TEXT] = text
 
 
 def show_saved_results(name: str, one: "DeltaGenerator") -> None:
@@ -160,4 +172,8 @@ def show_saved_results(name: str, one: "DeltaGenerator") -> None:
     titles = [table.title for table in found.tables]
     title = one.selectbox("table", titles, key="race_table", bind="query-params")
     table = found.tables[titles.index(title)]
-    show_page(PageContent("results", saved_results.picture(found, table), saved_results.facts(found, table)))
+    show_page(
+        PageContent(
+            "results", saved_results.picture(found, table), saved_results.facts(found, table, policy().offers(VERSIONS))
+        )
+    )

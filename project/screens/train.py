@@ -7,9 +7,10 @@ import streamlit as st
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
 
-from .. import frame
+from .. import frame, turns
 from ..components.stage import stage
 from ..frame import PageContent, drawer, show_error, show_head, show_page
+from ..public import policy
 from ..views import train
 from ..views.curves import line_chart
 from ..views.train import Curve, Settings
@@ -34,6 +35,7 @@ def page() -> None:
     settings, epochs, places = choose_settings()
     try:
         training = find_training(settings)
+        policy().check_size("epochs", epochs)
         training.prepare(epochs)
         is_ready = training.wait(FIRST_S if training.seen is None else 0)
     except MinifuseError as error:
@@ -41,7 +43,8 @@ def page() -> None:
         return
     state = st.session_state
     if state.get("train_running") != settings:
-        state["train_running"] = None
+        stop()
+    turns.show_line("train_leave")
     show_buttons(training, epochs, places)
     is_asked = not is_ready or state["train_running"] is not None
     every = EVERY_S if is_asked else None
@@ -103,12 +106,14 @@ def show_buttons(training: Training, epochs: int, places: "tuple[DeltaGenerator,
 
 def start(training: Training) -> None:
     """Start or continue training."""
-    st.session_state["train_running"] = training.run.settings
+    if turns.line_up():
+        st.session_state["train_running"] = training.run.settings
 
 
 def stop() -> None:
     """Stop training for now."""
     st.session_state["train_running"] = None
+    turns.leave_line()
 
 
 def start_over(training: Training) -> None:
@@ -132,7 +137,7 @@ def show_progress(training: Training, epochs: int, is_asked: bool) -> None:
             st.status("The kernels of this network are compiled, once")
             return
         training.look(epochs, chosen)  # shows the previous slice if it has ended
-        if is_running:
+        if is_running and turns.has_turn(lambda: not training.is_idle):
             training.go(epochs)
         is_idle = training.wait()
     except MinifuseError as error:

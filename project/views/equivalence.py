@@ -18,8 +18,7 @@ from .cited_facts import DERIVED, Fact
 from .picture import OTHER, WRONG, Grid, Picture
 
 COMMAND = "minifuse equivalence --out equivalence.json"
-MAX_MB = 2  # of a file
-MAX_NBYTES = MAX_MB << 20
+MAX_NBYTES = 2 << 20  # of a file
 MAX_CELLS = 20_000
 MAX_NAME, MAX_TEXT, MAX_DIMS = 80, 4000, 16  # characters of a name, of a failure; dims of an index
 SHOWN = 12  # backends, and layouts, that a picture shows

@@ -32,7 +32,17 @@ from . import fusion_passes, fusion_steps
 from .cited_facts import DERIVED, Fact, Line
 from .function_parts import FunctionParts, KernelPart
 from .functions import Example
-from .fusion_graph import graph_of, kernel_hull, kernel_nodes, last_line, loading_edges, memory_names, refusal_edges
+from .fusion_graph import (
+    graph_of,
+    kernel_hull,
+    kernel_nodes,
+    last_line,
+    loading_edges,
+    memory_names,
+    refusal_edges,
+    shorten_sentence,
+)
+from .fusion_passes import PassFrames
 from .graph_layout import LayeredGraph
 from .node_to_kernel import is_free, nodes_by_expression, step_expressions, stored_expressions
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Hull, Picture
@@ -162,16 +172,16 @@ def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
 
     It plays the kernels, one after the other, or all that was decided on the way to them, or the passes of the compiler.
     """
+    layout, said = (("graph", "bytes"),), sentence(found)
+    if play == PLAYS[2]:  # each step has the arrows of its graph
+        passes = PassFrames(found)
+        grids = passes.layout.grid, bytes_grid(found)
+        return Picture(said, grids, tuple(passes.frames()), fusion_passes.MEANS, layout=layout)
     graph = graph_of(found)
-    grids = graph.grid, bytes_grid(found)
-    words, steps = {
-        PLAYS[0]: (MEANS, frames),
-        PLAYS[1]: (fusion_steps.MEANS, fusion_steps.frames),
-        PLAYS[2]: (fusion_passes.MEANS, fusion_passes.frames),
-    }[play]
+    words, steps = (MEANS, frames) if play == PLAYS[0] else (fusion_steps.MEANS, fusion_steps.frames)
     played = tuple(steps(found, graph))
     first = min(1, len(played) - 1) if play == PLAYS[0] else 0
-    return Picture(sentence(found), grids, played, words, graph.edges(), layout=(("graph", "bytes"),), first=first)
+    return Picture(said, (graph.grid, bytes_grid(found)), played, words, graph.edges(), layout=layout, first=first)
 
 
 def bytes_grid(found: FunctionParts) -> Grid:
@@ -231,7 +241,7 @@ def frames(found: FunctionParts, graph: LayeredGraph) -> list[Frame]:
         readers = ends[1:] if node_number(producer) is not None else []
         steps.append(
             Frame(
-                f"{producer} is not fused into {', '.join(text.partition(' = ')[0] for text in into)}: {reason}.",
+                shorten_sentence(f"{name_of(producer)} is not fused into {', '.join(map(name_of, into))}: {reason}."),
                 tuple((f"g{n}", OTHER) for n in ends),
                 edges=tuple(dict.fromkeys(edge for n in readers for edge in refusal_edges(found, graph, ends[0], n))),
                 hulls=hulls(None),
@@ -242,29 +252,30 @@ def frames(found: FunctionParts, graph: LayeredGraph) -> list[Frame]:
     return steps
 
 
+def name_of(text: str) -> str:
+    """Return the name of a value from its formula, "%3 = %0 @ %2"."""
+    return text.partition(" = ")[0]
+
+
 def node_number(text: str) -> int | None:
     """Return the number of a value from its formula, "%3 = %0 @ %2"; None if it has none."""
-    name = text.partition(" = ")[0]
+    name = name_of(text)
     return int(name[1:]) if name.startswith("%") and name[1:].isdecimal() else None
 
 
 def describe_kernel(k: int, facts: KernelFacts, names: Mapping[str, str]) -> str:
     """Describe a kernel in a sentence. `names` has better names of arrays."""
-    reads, writes = (
-        ", ".join(f"{names.get(x.name, x.name)} ({format_bytes(x.nbytes)})" for x in xs) or "nothing"
-        for xs in (facts.reads, facts.writes)
-    )
+    reads, writes = (", ".join(names.get(x.name, x.name) for x in xs) or "nothing" for xs in (facts.reads, facts.writes))
     end = f"{format_bytes(facts.scratch)} of scratch" if facts.scratch else "nothing between touches memory"
-    return f"launch{k} reads {reads} and writes {writes}; {end}."
+    return shorten_sentence(f"launch{k} reads {reads} and writes {writes}; {end}.")
 
 
 def sentence(function_parts: FunctionParts) -> str:
     """Summarize the picture."""
-    x, backend = function_parts.explained, function_parts.backend
+    x = function_parts.explained
     now, before = x.forward, x.unfused
-    text = f"{x.function} on {backend}: {format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
-    text += f", {format_bytes(now.nbytes)} moved instead of {format_bytes(before.nbytes)}"
-    return f"{text}. {function_parts.example.shows}"
+    kernels = f"{format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
+    return f"{x.function}: {kernels}, {x.ratio:.3g} times fewer bytes. {function_parts.example.shows}"
 
 
 # Beside the picture.

@@ -1,12 +1,14 @@
 """The graph of a function with outlines around the nodes of each kernel. The plays of the page Fusion draw on it."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 
 from .function_parts import FunctionParts
 from .graph_layout import LayeredGraph, layer_graph
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Edge, Hull
 
-GAPS = (30, 28)  # pixels between nodes and between layers: two outlines fit between
+GAPS = (30, 24)  # pixels between nodes and between layers: two outlines fit between
+MAX_SENTENCE = 110  # characters
 
 
 def graph_of(found: FunctionParts) -> LayeredGraph:
@@ -120,3 +122,16 @@ def loads_of(found: FunctionParts, k: int, nodes: Collection[int]) -> Iterator[t
         if above or j in found.inputs | found.stored:
             yield from above
             yield j, k
+
+
+def shorten_sentence(text: str) -> str:
+    """Return a sentence without its last clauses, if it is long.
+
+    Examples
+    --------
+    >>> shorten_sentence("Find the launches that need each temporary, " + "and its offset in the arena of the call, " * 2)
+    'Find the launches that need each temporary, and its offset in the arena of the call.'
+    """
+    while len(text) > MAX_SENTENCE and (clauses := re.split(r"[,;:] (?=[^,;:]*$)", text))[1:]:
+        text = f"{clauses[0]}."
+    return text

@@ -10,7 +10,7 @@ from minifuse.inspect.fusion_log_text import DecisionText
 from minifuse.inspect.report import format_bytes, format_count
 
 from .function_parts import FunctionParts
-from .fusion_graph import kernel_hull, last_line, refusal_edges
+from .fusion_graph import kernel_hull, last_line, refusal_edges, shorten_sentence
 from .graph_layout import LayeredGraph
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame, Hull
 
@@ -59,7 +59,7 @@ def frames(found: FunctionParts, graph: LayeredGraph) -> Iterator[Frame]:
         inside, is_refused = progress.apply(step), step.kind == "refused"
         highlighted = dict.fromkeys((*inside, *step.values), OTHER if is_refused else CHOSEN)
         yield Frame(
-            sentence(found, step),
+            shorten_sentence(sentence(found, step)),
             cell_kinds(found, progress, highlighted),
             edges=refusal_edges(found, graph, *step.values[:2]) if is_refused else (),
             hulls=hulls(found, graph, progress, step.kernel),

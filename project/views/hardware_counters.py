@@ -131,6 +131,6 @@ def source(known: Recording) -> str:
 def sentence(known: Recording) -> str:
     """Explain what presets are."""
     return (
-        f"Kernels with these requests ran under Nsight Compute on {known.device}, {known.date}. Choose one: what the "
-        "hardware counted then stands among the facts, under MEASURED."
+        f"Kernels with these requests ran under Nsight Compute on {source(known)}. Choose one: what the hardware counted "
+        "then stands among the facts, under MEASURED."
     )

@@ -141,7 +141,7 @@ def sentence(race: Race, points: Iterable[Point], roofs: Mapping[str, Roof]) -> 
 
 def describe(race: Race, roofs: Mapping[str, Roof]) -> str:
     """Describe the chart of the roofline: where its roofs come from, and how near each player comes at its largest size."""
-    origins = "; ".join(f"the roof of {roof.name} is {roof.origin}" for roof in roofs.values())
+    origins = "; ".join(f"roof of {roof.name}: {roof.origin}" for roof in roofs.values())
     reached = sentence(race, largest_points(race), roofs) or "Measure the roof (More) to see how near each player comes."
     return f"{race.operation}: rate over intensity; {origins or 'no roof is known'}. {reached}"
 

@@ -122,10 +122,10 @@ def sentence(found: SavedResults, table: report.Table) -> str:
     return f"{found.device}, {found.date}{shown}{won if kinds else ''}."
 
 
-def facts(found: SavedResults, table: report.Table) -> list[Fact]:
-    """Return facts about a file of results: where and with what it was measured."""
+def facts(found: SavedResults, table: report.Table, has_versions: bool = True) -> list[Fact]:
+    """Return facts about a file of results: where and, if asked, with which versions it was measured."""
     known = [Fact("device", found.device, MEASURED, f"on {found.date}")]
-    known += [Fact(f"about it, {k}", line, MEASURED) for k, line in enumerate(found.lines, 1)]
+    known += [Fact(f"about it, {k}", line, MEASURED) for k, line in enumerate(found.lines, 1) if has_versions]
     known += [Fact(f"note {k}", note, MEASURED) for k, note in enumerate(table.notes, 1)]
     if any(ratio_kind(text) for row in table.rows for text in row):
         known.append(Fact("the columns of others", "their time over that of minifuse", MEASURED, "median (quartiles)"))

@@ -17,7 +17,7 @@ from minifuse import simt
 from minifuse.backends.codegen.gpu_facts import Facts
 from minifuse.backends.codegen.nest import KernelNest
 from minifuse.backends.codegen.schedule import LoopSchedule, Tile
-from minifuse.backends.cuda.codegen.select import GeneratedKernel, patterns_of, print_scheduled
+from minifuse.backends.cuda.codegen.select import GeneratedKernel, patterns_of, print_scheduled, schedule_by_closed_form
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.backends.cuda.launcher import kernel_geometry, python_kernel, sizes_and_strides
 from minifuse.core.errors import MinifuseError
@@ -28,7 +28,7 @@ from minifuse.ir.kernel_ir import Kernel, LoopNest
 VECTOR = 4  # elements of 4 bytes that one instruction moves
 MAX_THREADS = 1024  # of a block
 MAX_ELEMENTS = 64  # that a thread has in registers
-MAX_POINTS = 1 << 16  # so that the interpreter needs seconds
+MAX_POINTS, MAX_LAUNCHED = 1 << 16, 1 << 12  # points, and threads of a launch: the interpreter runs each of them in seconds
 Sizes = Sequence[int]
 
 
@@ -78,9 +78,9 @@ EXAMPLES: dict[str, dict[str, tuple[tuple[Tile, ...], str]]] = {
     "row softmax": {
         "a thread for each row": ((Tile(32), LOOP), "row"),
         "a warp for each row, read three times": ((Tile(), Tile(32, serial=True)), "column"),
-        "a warp, rows in registers": ((Tile(), Tile(32, 8)), "column"),
-        "vectors in registers": ((Tile(), Tile(32, 2, 4)), "column"),
-        "four warps, a row each": ((Tile(4), Tile(32, 2, 4)), "column"),
+        "a warp, rows in registers": ((Tile(), Tile(32, 4)), "column"),
+        "vectors in registers": ((Tile(), Tile(32, 1, 4)), "column"),
+        "four warps, a row each": ((Tile(4), Tile(32, 1, 4)), "column"),
     },
     "pairwise distance": {
         "a thread for each pair": ((Tile(), Tile(32), LOOP), "b"),
@@ -90,6 +90,10 @@ EXAMPLES: dict[str, dict[str, tuple[tuple[Tile, ...], str]]] = {
         "chunks in shared memory": ((Tile(8, 1, 4), Tile(16, 1, 4), Tile(serial=True, chunk=16)), "b"),
     },
 }
+
+
+SIZES = {"row sum": (32, 128), "row softmax": (32, 128), "pairwise distance": (32, 64, 16)}
+"""The sizes on the page: small, since the interpreter runs each thread."""
 
 
 class Owner(NamedTuple):
@@ -207,20 +211,41 @@ def deal(name: str, sizes: Sizes, tiles: Sequence[Tile], lanes: str) -> DealtKer
     with_threads = [a for a, tile in enumerate(tiles) if tile.threads > 1]
     order = tuple(sorted(with_threads, key=lambda a: (a != first, a != reduced)))  # threads combine along x or y only
     has_chunks = any(tile.chunk for tile in tiles)
-    names = ["out0", *[f"in{k}" for k in range(len(computation.inputs))]]
     schedule = LoopSchedule(
         tuple(tiles),
         order,
         column=first if first != reduced else None,
-        staged=tuple(names[1:]) if has_chunks else (),
+        staged=operand_names(computation)[1:] if has_chunks else (),
         why="it was dealt by hand",
     )
     facts = Facts(KernelNest(kernel_of(name), nest))
     schedule = schedule._replace(vectors=facts.vector_operands(schedule))
-    constants = tuple(n if tile.is_constant else 0 for n, tile in zip(sizes, tiles, strict=True))
-    generated = print_scheduled(kernel_of(name), nest.row_axes, patterns_of(nest), (), (), constants, schedule)
+    return prepare(computation, sizes, kernel_of(name), schedule)
+
+
+@cache
+def deal_as_compiler(name: str, sizes: tuple[int, ...]) -> DealtKernel:
+    """Return the kernel with the schedule that the compiler chooses.
+
+    Raises
+    ------
+    MinifuseError
+        The compiler has a template for this kernel, without a schedule.
+    """
+    computation = find_computation(name)
+    found = schedule_by_closed_form(kernel_of(name), nest_of(computation, sizes), (), True, (), True)
+    if found is None:
+        raise MinifuseError(f"{name}: got sizes {sizes}, for which the compiler has a template; write others")
+    return prepare(computation, sizes, *found)
+
+
+def prepare(computation: Computation, sizes: Sizes, kernel: Kernel, schedule: LoopSchedule) -> DealtKernel:
+    """Print a kernel with a schedule, and plan its launch on arrays with random elements."""
+    nest, names = nest_of(computation, sizes), operand_names(computation)
+    constants = tuple(n if tile.is_constant else 0 for n, tile in zip(sizes, schedule.tiles, strict=True))
+    generated = print_scheduled(kernel, nest.row_axes, patterns_of(nest), (), (), constants, schedule)
     random = np.random.default_rng(0)
-    extent = dict(zip(axes, sizes, strict=True))
+    extent = dict(zip(computation.axes, sizes, strict=True))
     inputs = tuple(random.random([extent[a] for a in x], np.float32) for x in computation.inputs)
     output = np.empty([extent[a] for a in computation.output], np.float32)
     arrays = dict(zip(names, (output, *inputs), strict=True))
@@ -229,9 +254,24 @@ def deal(name: str, sizes: Sizes, tiles: Sequence[Tile], lanes: str) -> DealtKer
         **{key: x.reshape(-1) for key, x in arrays.items()},
     }
     grid, block = kernel_geometry(generated, nest)
+    if (count := prod(grid) * prod(block)) > MAX_LAUNCHED:
+        raise MinifuseError(
+            f"got {count:,} threads in {prod(grid):,} blocks, expected at most {MAX_LAUNCHED:,}, since the interpreter runs "
+            "each of them; deal fewer threads, or more registers"
+        )
     arguments = tuple(values[key] for key, _ in generated.parameters)
     plan = LaunchPlan(python_kernel(generated), grid, block, arguments)
     return DealtKernel(computation, tuple(sizes), schedule, generated, plan, inputs, output)
+
+
+def operand_names(computation: Computation) -> tuple[str, ...]:
+    """Return the names of the arrays in the text of a kernel, the output first."""
+    return "out0", *[f"in{k}" for k in range(len(computation.inputs))]
+
+
+def describe_sizes(name: str) -> str:
+    """Return the axes of a computation on the page, with their sizes."""
+    return ", ".join(f"{axis} {n}" for axis, n in zip(COMPUTATIONS[name].axes, SIZES[name], strict=True))
 
 
 def find_computation(name: str) -> Computation:
@@ -330,10 +370,11 @@ def why_not_dealt(computation: Computation, axis: str, size: int, tile: Tile) ->
         return "got a loop, but only a reduced axis has one: the outer index of other axes counts blocks; write serial=False"
     if tile.is_constant and (registers != size or threads > 1 or vector > 1):
         return f"got a constant tile of {registers} registers, expected all {size} elements; write registers={size}"
-    if is_reduced and not tile.serial and not tile.is_constant and tile.length < size:
-        need = -(-size // (threads * vector))
+    need = -(-size // (threads * vector))
+    if is_reduced and not tile.serial and not tile.is_constant and registers != need:
         return (
-            f"got {tile.length} elements, expected all {size}, since there is no loop; write serial=True or registers={need}"
+            f"got {tile.length} elements, expected the {size} elements, since there is no loop; write serial=True or "
+            f"registers={need}"
         )
     if has_chunks and (computation.output != ("a", "b") or not is_reduced or threads > 1 or registers > 1):
         return "got a chunk, but only a serial axis of a pairwise distance has one, without threads; write chunk=0"

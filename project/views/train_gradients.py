@@ -84,9 +84,10 @@ def states(history: Sequence[Gradients]) -> Iterator[dict[Place, tuple[str, str]
         visited |= dict.fromkeys(now, (PATH, ""))
 
 
-def grid(names: Sequence[str], history: Sequence[Gradients]) -> Grid:
+def grid(history: Sequence[Gradients]) -> Grid:
     """Draw a lane for each parameter, in its last state."""
     *_, last = states(history)
+    names = tuple(gradient.name for gradient in history[-1])
     cells = tuple(
         Cell(row, column, text, f"{name}: a gradient of {HEADS[column]}", kind, (link(row, column),))
         for row, name in enumerate(names)
@@ -94,7 +95,7 @@ def grid(names: Sequence[str], history: Sequence[Gradients]) -> Grid:
         for kind, text in [last.get((row, column), ("", ""))]
     )
     title = "gradients: root mean square of each parameter"
-    return Grid("gradients", title, len(names), COLUMNS, cells, tuple(names), HEADS)
+    return Grid("gradients", title, len(names), COLUMNS, cells, names, HEADS)
 
 
 def link(row: int, column: int) -> str:

@@ -25,12 +25,12 @@ def picture(run: Run, chosen: str | None = None) -> Picture:
     else:
         first, others = boundary(run, now), []
         words, make_frame = PLANE_WORDS, boundary_frame
+    frames = [make_frame(run, found, first) for found in moments]
+    if not now.gradients:  # empty lanes would say nothing
+        return Picture(frames[-1].sentence, (first, *others), tuple(frames), words, first=len(frames) - 1)
     history = [found.gradients for found in moments]
-    drawn = train_gradients.grid(train_gradients.parameter_names(run.model), history)
-    frames = [
-        add_changes(make_frame(run, found, first), state, drawn)
-        for found, state in zip(moments, train_gradients.states(history), strict=True)
-    ]
+    drawn = train_gradients.grid(history)
+    frames = [add_changes(*pair, drawn) for pair in zip(frames, train_gradients.states(history), strict=True)]
     grids, words = (first, drawn, *others), (*words, *train_gradients.WORDS)
     return Picture(frames[-1].sentence, grids, tuple(frames), words, first=len(frames) - 1)
 

@@ -106,6 +106,51 @@ def test_server_command_passes_all_settings_of_config_toml():
     assert all(f"{table}.{name}" in settings for table, values in config.items() for name in values)
 
 
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("192.0.2.1", "--host 192.0.2.1 is no address of this machine"),
+        ("no.such.host.invalid", "--host no.such.host.invalid: "),
+    ],
+)
+def test_a_host_that_is_not_here_is_an_error(monkeypatch, host, message):
+    monkeypatch.setattr(server, "run_server", None)
+    result = invoke("app", "--host", host)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_own_kernel_of_a_public_server_is_an_error(monkeypatch):
+    monkeypatch.setattr(server, "run_server", None)
+    result = invoke("app", "--public", "--kernel", "mine.py:scale")
+    assert result.exit_code == 2
+    assert "--kernel cannot be used with --public" in " ".join(result.stderr.split())
+
+
+def serve_nothing(monkeypatch):
+    """Let `minifuse app` start a program that ends at once, and return the variables that it was started with."""
+    given = []
+    monkeypatch.setattr(server, "server_command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
+    run_server = server.run_server
+    monkeypatch.setattr(
+        server, "run_server", lambda command, variables: given.append(variables) or run_server(command, variables)
+    )
+    return given
+
+
+def test_other_machines_with_the_rights_of_the_owner_are_announced(monkeypatch):
+    given = serve_nothing(monkeypatch)
+    assert "Other machines can use this server with your rights" in invoke("app", "--host", "0.0.0.0").stdout
+    assert "Other machines" not in invoke("app").stdout
+    assert "Other machines" not in invoke("app", "--host", "0.0.0.0", "--public").stdout
+    assert [server.PUBLIC_VARIABLE in variables for variables in given] == [False, False, True]
+
+
+def test_addresses_of_both_families_are_printed_as_a_browser_takes_them():
+    assert server.address_of("192.0.2.1", 8501) == "http://192.0.2.1:8501"
+    assert server.address_of("::1", 8501) == "http://[::1]:8501"
+
+
 def test_nested_settings_have_dotted_names():
     assert list(server.flatten_settings({"a": {"b": {"c": True}, "d": 3}})) == [("a.b.c", "true"), ("a.d", "3")]
 
@@ -149,7 +194,7 @@ def test_missing_pages_error_names_their_folder(monkeypatch, tmp_path):
 
 
 def test_server_exit_is_reported_as_failure(monkeypatch):
-    monkeypatch.setattr(server, "server_command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(server, "server_command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     result = invoke("app")
     assert result.exit_code == 1
     assert "the server ended" in result.stderr
@@ -255,7 +300,10 @@ def test_wheel_contains_the_visualizer(tmp_path):
         names = set(found.namelist())
         found.extractall(tmp_path / "installed")
     packaged = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in PACKAGED_SUFFIXES}
-    assert {f"minifuse/_visualizer/{name}" for name in packaged | {".streamlit/config.toml", COUNTERS_FILE}} <= names
+    assert {
+        f"minifuse/_visualizer/{name}"
+        for name in packaged | {".streamlit/config.toml", ".streamlit/public.toml", COUNTERS_FILE}
+    } <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
         "from minifuse.cli.app import find_visualizer; from minifuse.cli.layout import describe_views; "

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import struct
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from project.sandbox.run import PastedRun, run_pasted
 from project.views import plain
 from project.views.cited_facts import TRACED, Fact, Line
 from project.views.picture import LOAD, Cell, Edge, Frame, Grid, Hull, Picture
+from tests.sources import ROOT
 
 pytestmark = pytest.mark.skipif(not system_calls.is_supported(), reason="needs Linux with seccomp")
 
@@ -30,6 +33,7 @@ def scale(x, y, n=50):
     if i < n:
         y[i] = 2 * x[i]
 """
+
 SLACK_SECONDS = 60  # for a busy machine, beside the time that a kernel may take
 
 # Statements that try to leave the process, or to use up the machine.
@@ -81,9 +85,17 @@ PLACES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _end_spare():
+    """Leave no process to the next test, which counts them."""
+    yield
+    run.end_spare()
+
+
 def processes():
     """The ids of the processes that this one has started, or that are left of them."""
-    return {int(x) for x in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
+    threads = Path(f"/proc/{os.getpid()}/task").iterdir()
+    return {int(x) for thread in threads for x in (thread / "children").read_text().split()}
 
 
 @pytest.mark.sampled(10)
@@ -111,6 +123,51 @@ def test_a_kernel_is_run_and_shown():
     counts = {line.text.strip(): dict(line.counts) for line in found.lines}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
     assert Fact("lines that it ran", "2", TRACED) in found.facts
+
+
+def test_a_prepared_process_answers_one_request_and_is_replaced():
+    before = processes()
+    run.prepare_child()
+    run.prepare_child()
+    (spare,) = run._spares
+    child = spare.result()
+    assert processes() - before == {child.pid}
+    assert run_pasted(KERNEL).name == "scale"
+    assert child.poll() is not None
+    assert processes() <= before
+    assert run_pasted(KERNEL).name == "scale"
+
+
+def test_a_prepared_process_that_died_is_replaced():
+    run.prepare_child()
+    (spare,) = run._spares
+    spare.result().kill()
+    spare.result().wait()
+    assert run_pasted(KERNEL).name == "scale"
+
+
+def test_a_prepared_process_has_given_up_its_rights():
+    run.prepare_child()
+    (spare,) = run._spares
+    status = Path(f"/proc/{spare.result().pid}/status").read_text()
+    assert re.search(r"^Seccomp:\s+2$", status, re.MULTILINE)
+    assert re.search(r"^NoNewPrivs:\s+1$", status, re.MULTILINE)
+    assert not re.search(r"^Uid:.*\b0\b", status, re.MULTILINE)
+    assert not Path(f"/proc/{spare.result().pid}/cwd").resolve().exists()
+
+
+def test_a_process_ends_with_the_app_even_if_that_is_killed():
+    script = "from project.sandbox import run; run.prepare_child(); print(run._spares[0].result().pid, flush=True); input()"
+    app = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    child = Path(f"/proc/{int(app.stdout.readline())}")
+    assert child.exists()
+    app.kill()
+    app.communicate()
+    for _ in range(600):
+        if not child.exists() or "(zombie)" in (child / "status").read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the process goes on without the app")
 
 
 @pytest.mark.parametrize("example", ["a kernel", "exercise: the index formula"])

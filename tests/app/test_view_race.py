@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -99,6 +99,7 @@ TIMES = st.tuples(st.integers(1, 60), st.integers(0, 9), st.integers(0, 9))
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)
+@example([(20, 10, 9), (12, 1, 1), (28, 1, 0)])  # the second interval lies in the first, and the third meets the first alone
 @given(st.lists(TIMES, min_size=1, max_size=6))
 def test_places_are_shared_exactly_by_chains_of_overlapping_intervals(times):
     points = [race.Point(f"p{k}", 256, m, m - min(a, m - 1), m + b) for k, (m, a, b) in enumerate(times)]

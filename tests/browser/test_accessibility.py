@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from project.screens import PAGES
+from project.screens import PAGES, PASTED
 
 # The rule, the number of elements, and the first one with what is wrong.
 VIOLATIONS = """async () => (await axe.run(document, { resultTypes: ['violations'] })).violations
@@ -20,7 +20,7 @@ def axe():
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.module)
+@pytest.mark.parametrize("page", [*PAGES, PASTED], ids=lambda page: page.module)
 def test_no_rule_of_axe_is_violated(app, visit, axe, page, dark):
     seen = visit(f"{app}/{page.path}?facts=true", dark=dark)
     seen.page.evaluate(axe)

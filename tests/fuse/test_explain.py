@@ -391,6 +391,33 @@ def test_passes_lead_to_the_kernels(case):
     assert "shows_passes" not in found.as_dict()
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_graphs_between_passes_are_those_that_the_changes_describe(case):
+    function, *inputs = CASES[case]
+    found = mf.fuse(function).explain(*[on(get_backend("parallel"), x) for x in inputs])
+    before = {x.name: x for x in found.captured}
+    for x in found.passes:
+        assert bool(x.nodes) == bool(x.changes)
+        after = {node.name: node for node in x.nodes} or before
+        seen = set[str]()
+        for node in after.values():
+            assert {*node.reads} <= seen  # inputs come first
+            seen.add(node.name)
+        went, came = ({c.split()[1] for c in x.changes if c[0] == sign and " = " in c} for sign in "-+")
+        assert {name for name in before if name not in after} <= went
+        assert {name for name in after if name not in before} - {n.name for n in x.nodes if n.operation == "input"} <= came
+        before = after
+    count = len(found.forward.kernels)
+    assert {k for node in before.values() for k in node.kernels} <= {*range(count)}
+    assert found.as_dict()["captured"][0]["name"] == found.captured[0].name
+
+
+def test_a_kernel_grows_as_nodes_join_it():
+    (formed,) = [x for x in mf.fuse(lambda x: mf.softmax(x, 1)).explain(mf.tensor(X)).passes if x.growth]
+    assert formed.name == "form_kernels"
+    assert formed.growth == (("max0",), ("max0", "sum0"), ("max0", "sum0", "div0"))
+
+
 def test_passes_show_what_went_what_came_and_what_was_refused():
     def f(query, keys):
         return mf.softmax(query @ keys.T, 1) @ keys

@@ -27,13 +27,11 @@ def page() -> None:
     *left, middle, right, last = show_head(
         "Fusion",
         "@mf.fuse makes of a whole function as few kernels as it can.",
-        *(*own_function.column_widths("fusion"), 0.7, 0.6, 1.6),
+        *(*own_function.column_widths("fusion"), 0.6, 0.6, 2.3),
     )
     names = [found.name for found in functions.FUSED]
     choice = own_function.choose_function(left, "fusion", names, DEFAULT)
-    rows = middle.select_slider(
-        "rows of its arguments", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params"
-    )
+    rows = middle.select_slider("rows n", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params")
     backend = right.selectbox("backend", fusion.BACKENDS, index=1, key="fusion_backend", bind="query-params") or "parallel"
     try:
         found = load_parts(choice, rows, backend)

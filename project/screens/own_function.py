@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
 TEXT, SHAPES = "(x @ w).relu().sum()", "x: n, 3; w: 3, 2"
-WIDTHS = 1.0, 1.3, 1.0  # of the columns for the list, for a typed function, and for the shapes of its inputs
+WIDTHS = 0.8, 1.1, 0.8  # of the columns for the list, for a typed function, and for the shapes of its inputs
 HELP = "Operators, reductions and views, as in x * x + sin(x) or (x @ w).softmax(1). It is parsed, never run as Python."
 SHAPES_HELP = "A name, a colon and sizes; semicolons between inputs. n is the size that is chosen beside it."
 
@@ -24,7 +24,7 @@ def column_widths(prefix: str) -> tuple[float, ...]:
     state, key, parameters = st.session_state, f"{prefix}_function", st.query_params
     if key not in state and key not in parameters and f"{prefix}_own" in parameters:
         state[key] = OWN
-    return WIDTHS if state.get(key, parameters.get(key)) == OWN else WIDTHS[:1]
+    return WIDTHS if state.get(key, parameters.get(key)) == OWN else (1.0,)
 
 
 def choose_function(

@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 @cache
 def mount() -> Any:
     """Return the component, which is registered once."""
-    parts = {kind: (HERE / f"text_file.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")}
-    return st.components.v2.component("minifuse_text_file", **parts)
+    html, css, script = ((HERE / f"text_file.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+    return st.components.v2.component("minifuse_text_file", html=html, css=css, js=script)
 
 
 def text_file(key: str, most: int, on_text: Callable[[str], None]) -> None:

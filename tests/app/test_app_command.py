@@ -300,7 +300,10 @@ def test_wheel_contains_the_visualizer(tmp_path):
         names = set(found.namelist())
         found.extractall(tmp_path / "installed")
     packaged = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in PACKAGED_SUFFIXES}
-    assert {f"minifuse/_visualizer/{name}" for name in packaged | {".streamlit/config.toml", ".streamlit/public.toml", COUNTERS_FILE}} <= names
+    assert {
+        f"minifuse/_visualizer/{name}"
+        for name in packaged | {".streamlit/config.toml", ".streamlit/public.toml", COUNTERS_FILE}
+    } <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
         "from minifuse.cli.app import find_visualizer; from minifuse.cli.layout import describe_views; "

@@ -24,13 +24,11 @@ def load_parts(name: str, rows: int, backend: str) -> FunctionParts:
 def page() -> None:
     """Draw a function, and the kernels that it is compiled to."""
     left, middle, right, last = show_head(
-        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 1.0, 0.7, 0.6, 1.6
+        "Fusion", "@mf.fuse makes of a whole function as few kernels as it can.", 0.9, 0.5, 0.6, 1.9
     )
     names = [found.name for found in functions.FUSED]
     name = left.selectbox("a function", names, DEFAULT, key="fusion_function", bind="query-params") or names[0]
-    rows = middle.select_slider(
-        "rows of its arguments", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params"
-    )
+    rows = middle.select_slider("rows", fusion.SIZES, value=DEFAULT_SIZE, key="fusion_size", bind="query-params")
     backend = right.selectbox("backend", fusion.BACKENDS, index=1, key="fusion_backend", bind="query-params") or "parallel"
     try:
         found = load_parts(name, rows, backend)

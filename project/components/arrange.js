@@ -5,7 +5,7 @@ const NAMES = 18; // height of the names of columns
 const GUTTER = 30; // between two grids
 const MARGIN = 8; // around the picture
 const DENSE = 24; // grids with more columns have small cells
-const TALL = 12; // grids with more rows have low cells
+const TALL = 12; // grids with more rows, and no room between them, have low cells
 const CHAR = 7.6; // width of a character in a cell
 const LARGEST = 1.6; // pixels of a unit, at most
 const SMALLEST = 0.6; // and at least: smaller texts cannot be read, so the picture scrolls
@@ -33,8 +33,8 @@ function wrapWords(text, width) {
 function measureGrid(grid, chars, isTight) {
   const isDense = isTight || grid.columns > DENSE;
   const [least, air, char] = isTight && grid.columns > DENSE ? [14, 3, 6.2] : isDense ? [20, 7, 6.5] : [36, 12, CHAR];
-  const cell = { width: Math.max(least, air + chars * char), height: isDense || grid.rows > TALL ? 24 : 34 };
   const [gapX, gapY] = grid.gaps ?? [0, 0];
+  const cell = { width: Math.max(least, air + chars * char), height: isDense || (grid.rows > TALL && !gapY) ? 24 : 34 };
   const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
   const height = (grid.rows - 1) * (cell.height + gapY) + cell.height;
   const left = Math.max(0, ...grid.rowNames.map((name) => name.length * 6.6 + 10));

@@ -215,7 +215,7 @@ class Overlay {
       for (const { x, y, width, height } of boxes) draw(layer, "rect", { x: x - room, y: y - room, width: width + 2 * room, height: height + 2 * room, rx: room });
     }
     const { box } = this.find(start);
-    const label = text ? draw(this.edges, "text", { x: box.x - 6, y: box.y - 14, class: "note start" }, text) : null; // above edges
+    const label = text ? draw(this.edges, "text", { x: box.x - 6, y: box.y - 9, class: "note start" }, text) : null; // above edges
     return { remove: () => [made, label].forEach((part) => part?.remove()) };
   }
 

@@ -1,13 +1,14 @@
 """The graph of a function with outlines around the nodes of each kernel. The plays of the page Fusion draw on it."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from .function_parts import FunctionParts
-from .graph_layout import LayeredGraph, layer_graph
+from .graph_layout import LayeredGraph, Reads, layer_graph, longest_paths
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Edge, Hull
 
-GAPS = (30, 24)  # pixels between nodes and between layers: two outlines fit between
+DEEP = 9  # layers; deeper graphs have less room between them
+GAPS, DEEP_GAPS = (30, 24), (30, 20)  # pixels between nodes and between layers: two outlines fit between
 MAX_SENTENCE = 110  # characters
 
 
@@ -30,7 +31,13 @@ def graph_of(found: FunctionParts) -> LayeredGraph:
         edges = tuple(f"g{j}>{k}" for j in found.reads[k]) + tuple(f"g{k}>{j}" for j in readers)
         line = () if (number := line_of(found, k)) is None else (f"line {number}",)
         cells.append(Cell(0, 0, f"%{k} {found.glyphs[k]}", label, cell_kind(found, k), (f"g{k}", *edges, *line)))
-    return layer_graph("graph", "Inputs above, results below", cells, found.reads, GAPS)
+    return draw_graph(cells, found.reads)
+
+
+def draw_graph(cells: Sequence[Cell], reads: Reads) -> LayeredGraph:
+    """Lay out the values of a function."""
+    gaps = DEEP_GAPS if max(longest_paths(reads), default=0) >= DEEP else GAPS
+    return layer_graph("graph", "Inputs above, results below", cells, reads, gaps)
 
 
 def cell_kind(found: FunctionParts, k: int) -> str:

@@ -10,8 +10,8 @@ from minifuse.inspect.explanation import CompilerPassFacts, GraphNodeFacts
 from minifuse.inspect.report import format_count
 
 from .function_parts import FunctionParts
-from .fusion_graph import GAPS, last_line, line_of, shorten_sentence
-from .graph_layout import LayeredGraph, layer_graph
+from .fusion_graph import draw_graph, last_line, line_of, shorten_sentence
+from .graph_layout import LayeredGraph
 from .picture import CHOSEN, IDLE, LOAD, STORE, WRONG, Cell, Frame, Hull
 
 MEANS = (
@@ -45,7 +45,7 @@ class PassFrames:
         """All nodes of all graphs in layers."""
         cells = [self.cell(name) for name in self.names]
         reads = [[self.number[x] for x in self.reads[name]] for name in self.names]
-        return layer_graph("graph", "Inputs above, results below", cells, reads, GAPS)
+        return draw_graph(cells, reads)
 
     def cell(self, name: str) -> Cell:
         """Draw a node as it is in the last graph that has it."""

@@ -322,12 +322,14 @@ class DealtPicture:
         )
 
     def lane_edges(self, step: WarpStep, array: DrawnArray | None) -> Iterator[Edge]:
-        """Yield an arrow between the first lane and each of its elements."""
+        """Yield an arrow between a lane and its first element: the middle one of the lanes that meet the first row."""
         place_of = {x.number: x.place for x in self.elements if x.array is array}
-        for lane, elements in step.elements[:1]:
-            for place in [place_of[e] for e in elements[:1] if e in place_of]:
-                ends = (("lanes", 0, lane), place) if step.kind != READ else (place, ("lanes", 0, lane))
-                yield Edge(*ends, LOAD if step.kind == READ else STORE)
+        met = [(lane, place_of[es[0]]) for lane, es in step.elements if es[0] in place_of]
+        row = min((place[1] for _, place in met), default=0)
+        first = [pair for pair in met if pair[1][1] == row]
+        for lane, place in first[len(first) // 2 :][:1]:
+            ends = (("lanes", 0, lane), place) if step.kind != READ else (place, ("lanes", 0, lane))
+            yield Edge(*ends, LOAD if step.kind == READ else STORE)
 
 
 @dataclass(frozen=True)

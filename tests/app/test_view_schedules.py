@@ -255,8 +255,12 @@ def test_launch_frames_mark_what_the_warp_reads_and_fetches(drawn, name, example
         assert {link for link, kind in kinds.items() if kind == WASTED} == wasted
         assert frame.line == step.line
         assert {link for link, _ in frame.texts} == touched
+        of = {x.place: x for x in view.elements}
         for edge in frame.edges:
-            assert ("lanes", 0, step.elements[0][0]) in (edge.start, edge.end)
+            lane, place = (edge.start, edge.end) if step.kind == WRITE else (edge.end, edge.start)
+            assert lane[0] == "lanes"
+            assert of[place].number == dict(step.elements)[lane[2]][0]
+        assert bool(frame.edges) == any(array.link(es[0]) in links for _, es in step.elements) if array else not frame.edges
         active = {f"lane{lane}" for lane, _ in step.elements} or {
             f"lane{k}" for k in range(min(WARP, view.dealt.schedule.threads))
         }

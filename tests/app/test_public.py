@@ -123,7 +123,7 @@ def test_the_words_are_found_where_they_are_said(monkeypatch):
 def test_own_code_is_off_and_the_page_says_why(page, monkeypatch):
     monkeypatch.setenv("MINIFUSE_APP_KERNEL", f"{ROOT}/project/views/kernels.py:scale")
     app = open_page(page)
-    assert [error.value for error in app.error] == [PUBLIC.hidden[public.OWN_CODE]]
+    assert [error.value.replace("\\", "") for error in app.error] == [PUBLIC.hidden[public.OWN_CODE]]
     assert "runs no code of its visitors" in app.error[0].value
     assert "minifuse app" in app.error[0].value
     assert not [*app.get("text_area"), *app.get("file_uploader"), *app.get("text_input"), *app.get("bidi_component")]

@@ -65,6 +65,7 @@ CONTROLS = {
     "stNumberInput": ("input", ("ArrowUp", "Enter")),
     "stTextInput": ("input", ("Enter",)),
 }
+INDEX = "1, 1"  # for an empty field of an index, whose hint has no example
 EXAMPLE, DIGIT = re.compile(r"[\d.,:()\[\]T ]*\d[\d.,:()\[\]T ]*"), re.compile(r"\d(?=\D*$)")
 # Record when the page last changed, the picture in its shadow root included. Changes of text nodes are ignored, because
 # tables update their text for screen readers long after they are drawn.
@@ -106,7 +107,8 @@ def change_control(tab: "Tab", goal: "Locator", keys: Sequence[str]) -> float | 
     before = tab.url
     goal.scroll_into_view_if_needed()
     if goal.get_attribute("type") == "text" and goal.get_attribute("role") != "combobox":
-        goal.fill(alternative_text(goal.input_value() or goal.get_attribute("placeholder") or ""))
+        text, hint = goal.input_value(), goal.get_attribute("placeholder") or ""
+        goal.fill(INDEX if hint and not text and not EXAMPLE.search(hint) else alternative_text(text or hint))
     last = keys[-1]
     if goal.get_attribute("type") == "range" and goal.get_attribute("value") == goal.get_attribute("max"):
         last = "ArrowLeft"

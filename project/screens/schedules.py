@@ -16,7 +16,7 @@ START = {
 }
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False)
 def page_content(name: str, tiles: tuple[Tile, ...], lanes: str) -> PageContent:
     """Return the cached content of the page."""
     sizes = schedules.SIZES[name]

@@ -119,7 +119,7 @@ def test_sessions_are_independent(app, visit):
 def test_hover_highlights_an_element_and_its_storage(app, visit):
     seen = visit(f"{app}/strides?idiom=transposed")
     before = len(seen.sent)
-    storage, view = seen.page.locator(".grid").nth(0), seen.page.locator(".grid").nth(1)
+    storage, view = (seen.page.locator(f".grid[data-name={name}]") for name in ("storage", "view0"))
     view.locator(".cell").nth(1).hover()  # row 0, column 1 of a transposed (3, 4): element 4 of the storage
     assert seen.page.locator(".cell.lit").count() == 2
     assert "lit" in storage.locator(".cell").nth(4).get_attribute("class")

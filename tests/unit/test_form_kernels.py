@@ -17,6 +17,7 @@ from minifuse.compiler.fusion_log import (
     GROUPED,
     IN_PLACE,
     INLINED,
+    PLACED,
     REDUCTION_FUSED,
     REFUSED,
     RESTARTED,
@@ -254,6 +255,7 @@ def decisions_of(function, *arrays):
 def test_decisions_are_logged_in_order():
     _, found = decisions_of(lambda x: mf.exp(x * 2).sum(1), X)
     assert found == [
+        (PLACED, -1, ["Reduce"], ""),
         (STARTED, 0, ["Reduce"], "the rows of (6, 5) along dim 1"),
         (INLINED, 0, ["Operator"], ""),
         (INLINED, 0, ["Operator"], ""),
@@ -308,13 +310,19 @@ def test_sums_share_a_kernel_up_to_a_number_of_arrays():
 
 def test_values_with_equal_loops_are_grouped():
     _, found = decisions_of(lambda x: (x * 2, (x + 1).sum(1)), X)
-    assert found[0] == (GROUPED, -1, ["Reduce", "Operator"], "(6, 5) along dim 1")
-    assert found[1] == (STARTED, 0, ["Operator", "Reduce"], "the rows of (6, 5) along dim 1")
+    assert found[:4] == [
+        (PLACED, -1, ["Operator"], ""),
+        (GROUPED, -1, ["Reduce", "Operator"], "(6, 5) along dim 1"),
+        (PLACED, -1, ["Operator", "Reduce"], ""),
+        (STARTED, 0, ["Operator", "Reduce"], "the rows of (6, 5) along dim 1"),
+    ]
 
 
 def test_a_matmul_fuses_its_epilogue_and_its_prologue():
     _, found = decisions_of(lambda x, w, b: mf.relu(mf.exp(x) @ w + b), X.astype("f4")[:2], W.astype("f4"), B.astype("f4"))
     assert [(kind, nodes) for kind, _, nodes, _ in found] == [
+        (PLACED, ["Matmul"]),
+        (PLACED, ["Matmul", "Operator"]),
         (STARTED, ["Operator"]),
         (REDUCTION_FUSED, ["Matmul"]),
         (INLINED, ["Operator"]),
@@ -322,7 +330,7 @@ def test_a_matmul_fuses_its_epilogue_and_its_prologue():
         (INLINED, ["Operator"]),
         (EMITTED, ["Operator"]),
     ]
-    assert found[4][3] == "in its prologue"
+    assert found[6][3] == "in its prologue"
 
 
 def test_an_epilogue_that_the_backend_refuses_is_another_kernel(monkeypatch):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
-
 FORMATS, CODE = re.compile(r"([\\`*_\[\]$<~])"), " " * 4  # those that format words; the beginning of a line of code
+SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def show_page(shown: PageContent, gestures: Gestures = NO_GESTURES) -> str | Non
 
 
 @contextmanager
-def drawer(label: str, key: str, *, expanded: bool = False) -> Iterator[bool]:
+def drawer(label: str, key: str) -> Iterator[bool]:
     """Draw an expander, and yield if it is open. What a closed one would show is neither computed nor sent.
 
     Tables and highlighted code load three megabytes of scripts in the browser, which most visits do not need.
     """
-    place = st.expander(label, expanded, key=key, bind="query-params")
+    place = st.expander(label, key=key, bind="query-params")
     with place:
         yield is_open(place)
 

@@ -171,18 +171,16 @@ def measure_training(browser: "Browser", address: str, title: str, state: str, f
 
 def measure(browser: "Browser", page: Page, found: Samples) -> None:
     """Measure one page, on its own server."""
-    with tempfile.TemporaryDirectory() as folder:
-        log, kernels = Path(folder) / "log", {"MINIFUSE_CACHE": str(Path(folder) / "kernels")}
-        with serve_app(ROOT / "project" / "app.py", log, kernels) as server:
-            address = f"{server}/{page.path}"
-            for state in (COLD, WARM):
-                measure_session(browser, address, page.title, state, found)
-                if page.module == "train":
-                    measure_training(browser, address, page.title, state, found)
-            for _ in range(LOADS - 1):
-                tab, seconds = open_page(browser, address)
-                found[FIRST, WARM, page.title].append(seconds)
-                tab.context.close()
+    with serve(has_kernels=False) as server:
+        address = f"{server}/{page.path}"
+        for state in (COLD, WARM):
+            measure_session(browser, address, page.title, state, found)
+            if page.module == "train":
+                measure_training(browser, address, page.title, state, found)
+        for _ in range(LOADS - 1):
+            tab, seconds = open_page(browser, address)
+            found[FIRST, WARM, page.title].append(seconds)
+            tab.context.close()
 
 
 def prepare_control(tab: "Tab") -> str:
@@ -198,7 +196,7 @@ def prepare_control(tab: "Tab") -> str:
 def measure_visitors(browser: "Browser", found: Samples) -> None:
     """Let visitors change a control at the same time, each on a page of its own."""
     pages = PAGES[1 : VISITORS + 1]
-    with serve_warm() as server:
+    with serve(has_kernels=True) as server:
         for page in pages:  # kernels and pictures that another visitor has seen
             tab, _ = open_page(browser, f"{server}/{page.path}")
             for _ in range(ROUNDS):
@@ -223,7 +221,7 @@ def measure_visitors(browser: "Browser", found: Samples) -> None:
 def measure_growth(browser: "Browser", found: Samples) -> dict[str, float]:
     """Change a slider many times, and return by how many MiB server and browser have grown since the caches were filled."""
     page = next(page for page in PAGES if page.module == "threads")
-    with serve_warm() as server:
+    with serve(has_kernels=True) as server:
         tab, _ = open_page(browser, f"{server}/{page.path}")
         session = tab.context.new_cdp_session(tab)
         goal = next(goal for name, goal, _ in controls(tab) if name == "elements")
@@ -245,10 +243,12 @@ def measure_growth(browser: "Browser", found: Samples) -> dict[str, float]:
 
 
 @contextmanager
-def serve_warm() -> Iterator[str]:
-    """Serve the app, and yield its address after its kernels are compiled."""
-    with tempfile.TemporaryDirectory() as folder, serve_app(ROOT / "project" / "app.py", Path(folder) / "log") as server:
-        yield server
+def serve(has_kernels: bool) -> Iterator[str]:
+    """Serve the app with the kernels that are on disk, or with none, and yield its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = {} if has_kernels else {"MINIFUSE_CACHE": str(Path(folder) / "kernels")}
+        with serve_app(ROOT / "project" / "app.py", Path(folder) / "log", kernels) as server:
+            yield server
 
 
 def resident_bytes() -> int:

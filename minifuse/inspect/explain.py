@@ -84,7 +84,7 @@ def compiler_passes(plan: Plan) -> tuple[tuple[CompilerPassFacts, ...], tuple[Gr
             captured = describe_graph(graph, report.names)
         changes = tuple(report.changes())
         nodes = describe_graph(report.after, report.names) if changes else ()
-        growth = tuple(tuple(report.names[x] for x in x.nodes) for x in report.decisions if x.kind == PLACED)
+        growth = tuple(tuple(report.names[x] for x in d.nodes) for d in report.decisions if d.kind == PLACED)
         facts.append(CompilerPassFacts(report.name, report.summary, changes, nodes, growth))
     return tuple(facts), captured or ()
 

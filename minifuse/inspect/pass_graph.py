@@ -12,7 +12,8 @@ from .explanation import GraphNodeFacts
 
 def describe_graph(graph: Graph, names: Mapping[Node, str]) -> tuple[GraphNodeFacts, ...]:
     """Return a record for each node of a graph that has a name, inputs before users."""
-    kernels, stored = kernels_of_nodes(graph), stored_nodes(graph)
+    stored = stored_nodes(graph)
+    kernels = kernels_of_nodes(graph, stored)
 
     def name(node: Node) -> str:
         return names.get(node) or format_node(node, name)
@@ -41,9 +42,9 @@ def stored_nodes(graph: Graph) -> set[Node]:
     return {*graph.materialized, *[x for group in graph.kernels for x in group.stored]}
 
 
-def kernels_of_nodes(graph: Graph) -> dict[Node, list[int]]:
+def kernels_of_nodes(graph: Graph, stored: set[Node]) -> dict[Node, list[int]]:
     """Return the steps of the graph that compute each node or, before there are steps, the groups of nodes."""
-    stored, found = stored_nodes(graph), dict[Node, list[int]]()
+    found = dict[Node, list[int]]()
     for k, roots in enumerate(roots_of_kernels(graph, stored)):
         for node in computed_nodes(roots, stored | graph.memory.keys()):
             found.setdefault(node, []).append(k)

@@ -297,20 +297,17 @@ export default function (component) {
   root.onkeydown = (event) => {
     if (event.altKey || event.metaKey || event.target.closest?.("dialog")) return;
     const from = cellOf(event);
-    if (drag.press(event, from, (cell, key) => goal(cellsOf(cell), cell, key))) event.preventDefault();
-    else if (from?.links && event.key !== "?") {
+    if (drag.press(event, from, (cell, key) => goal(cellsOf(cell), cell, key))) return event.preventDefault();
+    if (from?.links && event.key !== "?") {
       if (event.key in MOVES || event.key === "Home" || event.key === "End") goal(cellsOf(from), from, event.key, event.ctrlKey)?.focus();
       else if (event.key === "Enter" || event.key === " ") choose(from.links[0]);
       else if (event.key === "Escape") {
         dim();
         choose(null);
       } else return;
-      event.preventDefault();
     } else if (!(event.key in KEYS) || event.ctrlKey || event.target.closest?.("select, input") || (event.key === " " && event.target.closest?.("button"))) return;
-    else {
-      if (last >= 1 || event.key === "?") KEYS[event.key]();
-      event.preventDefault();
-    }
+    else if (last >= 1 || event.key === "?") KEYS[event.key]();
+    event.preventDefault();
   };
   const drag = new Drag(svg, (cells) => setTriggerValue("dragged", cells), signal);
 

@@ -31,11 +31,11 @@ NO_GESTURES = Gestures()
 
 
 @cache
-def mount() -> Any:
-    """Return the component, which is registered once."""
-    html, css = ((HERE / f"stage.{kind}").read_text(encoding="utf-8") for kind in ("html", "css"))
-    script = "\n".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return st.components.v2.component("minifuse_stage", html=html, css=css, js=script)
+def mount(name: str, scripts: Sequence[str]) -> Any:
+    """Return a component from the files of this folder, which is registered once. Its scripts are one module."""
+    html, css = ((HERE / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "css"))
+    script = "\n".join((HERE / f"{script}.js").read_text(encoding="utf-8") for script in scripts)
+    return st.components.v2.component(f"minifuse_{name}", html=html, css=css, js=script)
 
 
 def stage(
@@ -88,7 +88,7 @@ def stage(
         if gestures.drag and (ends := st.session_state[key]["dragged"]):
             gestures.drag(*ends)
 
-    result = mount()(
+    result = mount("stage", SCRIPTS)(
         data={**picture.as_data(), **about},
         key=key,
         on_chosen_change=lambda: None,

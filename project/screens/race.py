@@ -10,7 +10,7 @@ from minifuse.core.errors import MinifuseError
 
 from .. import turns
 from ..components.text_file import text_file
-from ..frame import PageContent, show_error, show_head, show_page
+from ..frame import SPACE, PageContent, show_error, show_head, show_page
 from ..public import VERSIONS, policy
 from ..views import agreement, curves, equivalence, race, race_facts, race_picture, rooflines, saved_results
 from ..views.agreement import Agreement
@@ -20,7 +20,6 @@ from ..views.race import Race, Roofs
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
-SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 HERE, FILE = "measured here", "an equivalence file"  # results that are in no saved file
 TEXT = "race_equivalence_text"  # in the session
 HEIGHT = 400  # height of the charts, in pixels

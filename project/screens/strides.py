@@ -7,13 +7,12 @@ import streamlit as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import Layout
 
-from ..frame import PageContent, drawer, show_error, show_head, show_page, show_source
+from ..frame import SPACE, PageContent, drawer, show_error, show_head, show_page, show_source
 from ..views import expressions, next_views, strides
 from ..views.sources import source_lines
 from .chosen import choose_element, fill_by_click
 
 DEFAULT = next(iter(strides.EXAMPLES))
-SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 
 
 def page() -> None:

@@ -9,7 +9,7 @@ from minifuse.core.errors import MinifuseError
 
 from .. import frame, turns
 from ..components.stage import stage
-from ..frame import PageContent, drawer, show_error, show_head, show_page
+from ..frame import SPACE, PageContent, drawer, show_error, show_head, show_page
 from ..public import policy
 from ..views import train
 from ..views.curves import line_chart
@@ -25,7 +25,6 @@ EVERY_S = 0.4  # seconds between two slices, in which the page can respond
 COMPILING_S = 0.8  # seconds between two checks if the first kernels are compiled
 MAX_RUNS = 4  # runs that a session stores, to continue them
 HEIGHT = 260  # height of the curve, in pixels
-SPACE = "<div style='height: 0.4rem'></div>"  # of a label, above a button beside controls
 SOURCE_TITLE = "The body of the loop, with how often it ran"
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 

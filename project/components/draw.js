@@ -55,14 +55,22 @@ function setCell(cell, kind, text, tint) {
   if (cell.said !== text) cell.said = cell.lastChild.textContent = text;
 }
 
-function drawCell(row, place, [r, c, text, label, kind, links, offset, tint]) {
-  const { width, height } = place.cell;
-  const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], width, height };
-  const cell = draw(row, "g", { role: "gridcell", "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, tabindex: -1, transform: `translate(${box.x} ${box.y})` });
-  draw(cell, "rect", { x: 1, y: 1, width: width - 2, height: height - 2, rx: 3 }).append(draw(null, "title", {}, label));
+// Return a cell without place and texts, of which the cells of a grid are copies: to copy is faster than to draw each.
+function drawEmptyCell({ cell: { width, height }, chars }) {
+  const cell = draw(null, "g", { role: "gridcell", tabindex: -1 });
+  draw(cell, "rect", { x: 1, y: 1, width: width - 2, height: height - 2, rx: 3 }).append(draw(null, "title"));
   draw(cell, "path", { class: "mark" });
-  const size = Math.min(height * 0.44, (width - 5) / (place.chars * 0.61));
+  const size = Math.min(height * 0.44, (width - 5) / (chars * 0.61));
   draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${size.toFixed(1)}px` });
+  return cell;
+}
+
+function drawCell(row, empty, place, [r, c, text, label, kind, links, offset, tint]) {
+  const box = { x: place.x + (offset ?? c) * place.pitch[0], y: place.y + r * place.pitch[1], ...place.cell };
+  const cell = row.appendChild(empty.cloneNode(true));
+  const names = { "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, transform: `translate(${box.x} ${box.y})` };
+  for (const [name, value] of Object.entries(names)) cell.setAttribute(name, value);
+  cell.firstChild.firstChild.textContent = label;
   Object.assign(cell, { place: [r, c], offset, origin: [place.x, place.y], pitch: place.pitch, kind, links, box, text, tint: tint ?? undefined });
   setCell(cell, kind, text, cell.tint);
   return cell;
@@ -78,12 +86,13 @@ function drawGrid(svg, place) {
     const head = draw(table, "g", { role: "row" });
     grid.columnNames.forEach((name, c) => name && draw(head, "text", { x: x + c * pitch[0] + cell.width / 2, y: y - 7, class: "name", role: "columnheader" }, name));
   }
+  const empty = drawEmptyCell(place);
   const rows = Array.from({ length: grid.rows }, () => []);
   for (const one of grid.cells) rows[one[0]].push(one);
   rows.forEach((cells, r) => {
     const row = draw(table, "g", { role: "row" });
     if (grid.rowNames[r]) draw(row, "text", { x: x - 8, y: y + r * pitch[1] + cell.height / 2, class: "name end", role: "rowheader" }, grid.rowNames[r]);
-    for (const one of cells) drawCell(row, place, one);
+    for (const one of cells) drawCell(row, empty, place, one);
   });
   return table;
 }

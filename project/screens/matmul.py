@@ -6,9 +6,11 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
+from ..components.stage import Gestures
 from ..frame import PageContent, show_error, show_head, show_page
 from ..views import hardware_counters, matmul, matmul_ladder, matmul_picture, matmul_steps
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
+from .chosen import choose_element
 
 SIDES = tuple(map(str, TILES))
 trace_matmul = lru_cache(32)(matmul.trace_matmul)
@@ -17,8 +19,9 @@ MAX_BLOCK = (matmul.MAX_SIZE // min(TILES)) ** 2 - 1
 
 def page() -> None:
     """Draw a matmul, block by block, by a correct or a broken kernel."""
-    state = st.session_state
-    left, middle, right = show_head("Matmul", "An element of out is a row of a times a column of b.", 1, 0.5, 0.5)
+    left, middle, field, right = show_head(
+        "Matmul", "An element of out is a row of a times a column of b.", 1, 0.5, 0.6, 0.5
+    )
     name = left.selectbox("kernel", KERNELS, index=1, key="matmul_kernel", bind="query-params")
     with right.popover("Sizes", width="stretch"):
         tile = int(st.selectbox("tile", SIDES, key="matmul_tile", bind="query-params"))
@@ -30,16 +33,22 @@ def page() -> None:
     except MinifuseError as error:
         show_error(error)
         return
-    link = state.get("board-matmul", {}).get("chosen")
-    output = matmul_picture.output_of_link(link)
-    if output is not None and output < rows * across and state.get("matmul-seen") != link:
-        state.update({"matmul-seen": link, "matmul_block": matmul_steps.block_of(found, output)})
+    with field:
+        index = choose_element("element of out", "matmul_element", (rows, across))
+    output = None if index is None else index[0] * across + index[1]
     block = int(middle.number_input("block", 0, MAX_BLOCK, 4, key="matmul_block", bind="query-params"))
     count = matmul.block_count(found)
     if block >= count:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
     shown = page_content(name, rows, across, depth, tile, min(block, count - 1), output)
-    show_page(shown)
+
+    def choose(link: str) -> None:
+        clicked = matmul_picture.output_of_link(link)
+        st.session_state["matmul_element"] = "" if clicked is None else f"{clicked // across}, {clicked % across}"
+        if clicked is not None:
+            st.session_state["matmul_block"] = matmul_steps.block_of(found, clicked)
+
+    show_page(shown, Gestures(choose, "" if output is None else f"out{output}"))
     st.markdown("**The ladder**: from the first idea to the kernel in use")
     st.html(draw_ladder(rows, across, depth, tile))
     st.caption(matmul_ladder.caption(matmul_ladder.load_shares()))

@@ -16,6 +16,7 @@ def state(seen):
         ("strides", ("row 2, column 1, value 9, storage 9", "row 0, column 3, value 3, storage 3")),
         ("broadcasting", ("result[2, 0], 13", "result[0, 2], 31")),
         ("threads", ("block 0, thread 5,", "block 1, thread 10,")),
+        ("matmul", ("out[0, 3]", "out[5, 7]")),
     ],
 )
 def test_back_button_undoes_clicks_on_cells_one_by_one(app, visit, path, labels):

@@ -16,6 +16,7 @@ from ..core.errors import CourseError
 from ..course import grade as grades
 from ..course import report, runner, workspace
 from ..course.registry import TASKS, task_named, tasks_of
+from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
 from .output import new_console, print_json
@@ -78,7 +79,7 @@ def check(
     json: Json = False,
     seed: Annotated[int | None, typer.Option(help="Seed of other examples. Default: the same examples each time.")] = None,
     examples: Examples = Effort.examples,
-    limit: Limit = runner.TIME_S,
+    limit: Limit = TIME_S,
     strict: Strict = False,
 ) -> None:
     """Check tasks: for each, report the first check that fails, with the smallest failing case.
@@ -104,7 +105,7 @@ def result_facts(result: Result) -> dict[str, object]:
 
 
 @app.command()
-def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TIME_S) -> None:
+def status(folder: Folder = Path(), json: Json = False, limit: Limit = TIME_S) -> None:
     """Check all tasks now and show your progress. Nothing is stored."""
     root, out = workspace.find_folder(folder), console()
     results: dict[str, Result] = {}
@@ -124,7 +125,7 @@ def watch(
         str | None, typer.Argument(metavar="[TASK]", help="The task to start with. Default: the first that fails.")
     ] = None,
     folder: Folder = Path(),
-    limit: Limit = runner.TIME_S,
+    limit: Limit = TIME_S,
     strict: Strict = False,
 ) -> None:
     """Check each file when you save it: one failure, your progress, and keys for hints, pictures and the next task."""
@@ -146,7 +147,7 @@ def hint(
 
 
 @app.command()
-def diff(name: TaskName, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> None:
+def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)
     (result,) = runner.run(root, [task], time_s=limit)
@@ -195,7 +196,7 @@ def grade(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of an earlier grading to repeat. Default: a new one.")] = None,
     examples: Examples = Effort.examples,
-    limit: Limit = runner.TIME_S,
+    limit: Limit = TIME_S,
     strict: Strict = False,
 ) -> None:
     """Grade a folder with new examples, each task in a process with limits on time and memory.

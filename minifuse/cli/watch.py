@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
-from ..course.runner import TaskProcess
+from ..course.runner import TaskRun
 from ..course.task import Task
 from ..course.verdicts import Result
 from ..course.watch import Watch
@@ -83,12 +83,12 @@ def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: 
             process.cancel()
 
 
-def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> TaskProcess | None:
+def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> TaskRun | None:
     """Start the requested run, and put its events into the queue, each with the number of the run."""
     number = watch.number
     if watch.running is None:
         return None
-    process = TaskProcess(
+    process = TaskRun(
         watch.folder,
         watch.running,
         is_strict=is_strict,

@@ -1,6 +1,6 @@
 """Checks that search for a counterexample: Hypothesis draws cases, and shrinks one that fails."""
 
-import traceback
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import NotDoneYet
-from .student import Student
+from .student_process import StudentProcess
 from .task import Check, Effort
-from .verdicts import Refused, Wrong
+from .verdicts import Refused, StudentError, Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 CaseT = TypeVar("CaseT")
 AnswerT = TypeVar("AnswerT")
 MAX_FAILURES = 100  # that a known mistake must explain
-CHANGED = "your function changes its arguments; work on a copy, since the caller still needs them"
 current: list[str] = [""]
 """A one-element list with the text of the running case, for the report of a timeout."""
 
@@ -27,7 +26,7 @@ current: list[str] = [""]
 def agreement(
     name: str,
     cases: Callable[[], "SearchStrategy[CaseT]"],
-    ask: Callable[[Student, CaseT], object],
+    ask: Callable[[Any, CaseT], object],
     expect: Callable[[CaseT], AnswerT],
     *,
     describe: Callable[[CaseT], str] = str,
@@ -45,7 +44,7 @@ def agreement(
     cases : function
         Returns the Hypothesis strategy. It is called when the check runs, since Hypothesis is imported only then.
     ask : function of (student, case)
-        Returns the student's answer. It must not modify the case.
+        A function of `questions`, which returns the student's answer, as plain data. It must not modify the case.
     expect : function of case
         Returns the right answer.
     describe : function of case
@@ -60,26 +59,25 @@ def agreement(
     """
     is_right = agree or same
 
-    def run(student: Student, effort: Effort) -> None:
+    def run(student: StudentProcess, effort: Effort) -> None:
         seen: list[Wrong] = []
 
         def holds(case: CaseT) -> None:
             expected = expect(case)
             current[0] = describe(case)
-            before = snapshot(case)
             failure: Wrong | None = None
             try:
-                got = ask(student, case)
-            except (NotDoneYet, Refused, Wrong):
+                got = student.ask(ask, case, keeps_case=True)
+            except (NotDoneYet, Refused):
                 raise
-            except Exception as error:
-                failure = failure_of_error(error, student.folder, case, current[0], expected)
-            if failure is not None:  # raised outside of `except`, hence without a context: its traceback differs in each run
+            except Wrong as wrong:
+                failure = wrong
+                wrong.case, wrong.case_text = case, wrong.case_text or current[0]
+            except StudentError as error:
+                failure = failure_of_error(error, case, current[0], expected)
+            if failure is not None:  # raised outside of `except`, hence without a context
                 seen.append(failure)
                 raise failure
-            if snapshot(case) != before:
-                seen.append(Wrong(CHANGED, case=case, case_text=current[0], kind="changed"))
-                raise seen[-1]
             if not is_right(got, expected):
                 seen.append(Wrong(name, case=case, case_text=current[0], expected=expected, got=got))
                 raise seen[-1]
@@ -88,9 +86,10 @@ def agreement(
             search(holds, cases(), effort, share)
         except Wrong as smallest:
             smallest.others = seen[:MAX_FAILURES]
-            if smallest in seen and smallest.kind != "changed":
-                smallest.drawing = list(draw_safely(draw, smallest.case, smallest.got, smallest.expected)) if draw else []
-                smallest.link = link(smallest.case) if link else ""
+            if smallest.kind != "changed":
+                drawn = draw_safely(draw, smallest.case, smallest.got, smallest.expected) if draw else ()
+                smallest.drawing = smallest.drawing or list(drawn)
+                smallest.link = smallest.link or (link(smallest.case) if link else "")
             raise
 
     return Check(name, run)
@@ -99,7 +98,7 @@ def agreement(
 def in_turn(name: str, parts: Sequence[Check]) -> Check:
     """Return a check that runs several checks one after the other. The failure is that of the first one that fails."""
 
-    def run(student: Student, effort: Effort) -> None:
+    def run(student: StudentProcess, effort: Effort) -> None:
         for part in parts:
             part.run(student, effort)
 
@@ -116,42 +115,23 @@ def draw_safely(
         return ()
 
 
-def snapshot(value: object) -> object:
-    """Return a copy of a case for comparison: lists, dicts and arrays by their elements."""
-    if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.str, value.tobytes()
-    if isinstance(value, list | tuple):
-        return type(value), [snapshot(part) for part in value]
-    if isinstance(value, dict):
-        return [(key, snapshot(part)) for key, part in value.items()]
-    return value if isinstance(value, int | str) else id(value)
-
-
-def failure_of_error(error: Exception, folder: Path, case: object, case_text: str, expected: object) -> Wrong:
-    """Return the failure for an exception: of the student's code, or of the check if the answer has a wrong type."""
-    lines = lines_of(error, folder)
-    message = f"{type(error).__name__}: {error}"
+def failure_of_error(error: StudentError, case: object, case_text: str, expected: object) -> Wrong:
+    """Return the failure for an exception: of the student's code, or of the question if the answer has a wrong type."""
     return Wrong(
-        message if lines else f"the returned value has a wrong type ({message})",
+        str(error) if error.lines else f"the returned value has a wrong type ({error})",
         case=case,
         case_text=case_text,
         expected=expected,
-        lines=lines,
-        kind=type(error).__name__,
+        lines=error.lines,
+        kind=error.kind,
     )
-
-
-def lines_of(error: BaseException, folder: Path) -> list[tuple[str, int]]:
-    """Return (file, line) of the student's frames in a traceback, each once, the line that raised last."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    places = dict.fromkeys(frames)  # a recursion has the same line a thousand times
-    return [(Path(file).name, line) for file, line in places if Path(file).parent == folder]
 
 
 def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:
     """Run `holds` on drawn cases. If it raises, shrink the case, and raise the error of the smallest one."""
-    from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+    from hypothesis import HealthCheck, Phase, Verbosity, configuration, given, seed, settings
 
+    configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir(), "minifuse-course"))  # not in the student's folder
     decorate: list[Any] = [given(cases)]
     if effort.seed is not None:
         decorate.append(seed(effort.seed))

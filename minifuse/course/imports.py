@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from ..core.errors import CourseError
 from .verdicts import Refused
@@ -26,6 +26,15 @@ DETOURS = frozenset(
     "_os _sys builtins f_back f_builtins f_globals gi_frame importlib inspect os sys tb_frame".split()
 )
 FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # calls raise `Refused`
+
+
+class TaskFile(NamedTuple):
+    """What is needed to load the file of a task, as plain data: see `Assignment`."""
+
+    id: str
+    file: str
+    slots: tuple[str, ...]
+    allows: frozenset[str]
 
 
 class Assignment(Protocol):

@@ -1,4 +1,4 @@
-"""Judge one task: run its checks one after the other until one fails. `runner` calls this in a subprocess."""
+"""Judge one task: run its checks one after the other until one fails. The student's code runs in another process."""
 
 import linecache
 import time
@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from ..core.errors import CourseError, NotDoneYet
-from .check import current, lines_of, same
-from .registry import TASKS
-from .student import Student
+from .check import current, same
+from .messages import Opaque, text_of
+from .questions import loading
+from .student_process import StudentProcess
 from .task import Check, Effort, Mistake, Task
-from .verdicts import Outcome, Refused, Result, Stopped, Wrong
+from .verdicts import Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
 
 MAX_VALUE_LENGTH = 300  # characters
 ADVICE = {
@@ -22,43 +23,38 @@ ADVICE = {
 
 
 def judge(
-    folder: Path,
+    student: StudentProcess,
     task: Task,
     effort: Effort | None = None,
-    is_strict: bool = False,
     runs_all_checks: bool = False,
     begin: Callable[[str], None] | None = None,
-    end: Callable[[Outcome], None] | None = None,
-    student: Student | None = None,
 ) -> Result:
-    """Judge the task of a folder.
+    """Judge a task.
 
     Parameters
     ----------
-    folder, task, effort, is_strict
-        What is judged, and with how many examples; strict uses nothing from the oracle.
+    student : StudentProcess
+        The process with the student's code.
+    task, effort
+        What is judged, and with how many examples.
     runs_all_checks : bool
         True to continue after a check that fails.
-    begin, end : function, optional
-        Called with the name of each check before it runs, and with its outcome.
-    student : Student, optional
-        The loaded folder, for callers that read its counts while the checks run.
+    begin : function, optional
+        Called with the name of each check before it runs.
     """
-    started = time.perf_counter()
-    student = student or Student(folder, TASKS, None if is_strict else task)
-    result = Result(task.id, [], {})
-    load = Check(f"{task.file} can be read, and has what the task asks for", lambda student, _: student.begin(task))
+    started, effort, result = time.perf_counter(), effort or Effort(), Result(task.id, [], {})
+    load = Check(f"{task.file} can be read, and has what the task asks for", lambda s, _: s.ask(loading.load, task.id))
     for check in (load, *task.checks):
         if begin:
             begin(check.name)
         current[0] = ""
-        outcome = outcome_of(check.name, partial(check.run, student, effort or Effort()), student, task)
+        outcome = outcome_of(check.name, partial(check.run, student, effort), student, task)
         if check is load and outcome.verdict == "passed":
             continue
-        if end:
-            end(outcome)
+        if outcome.verdict not in ("passed", "pending"):
+            outcome.printed = student.printed
         result.outcomes.append(outcome)
-        if outcome.verdict != "passed" and (not runs_all_checks or check is load):
+        if outcome.verdict != "passed" and (not runs_all_checks or check is load or not student.is_running):
             break
     result.calls = {slot: student.calls[slot] for slot in task.slots}
     uncalled = [slot for slot, count in result.calls.items() if not count]
@@ -70,14 +66,14 @@ def judge(
     return result
 
 
-def outcome_of(name: str, run: Callable[[], None], student: Student, task: Task) -> Outcome:
+def outcome_of(name: str, run: Callable[[], None], student: StudentProcess, task: Task) -> Outcome:
     """Run one check and return its outcome."""
     try:
         run()
     except NotDoneYet as error:
         return Outcome(name, "pending", str(error))
     except Refused as error:
-        return Outcome(name, "refused", str(error), lines=source_lines(lines_of(error, student.folder), student))
+        return Outcome(name, "refused", str(error), lines=source_lines(lines_of(error), student))
     except Wrong as wrong:
         return outcome_of_failure(name, wrong, student, task)
     except SyntaxError as error:
@@ -85,16 +81,16 @@ def outcome_of(name: str, run: Callable[[], None], student: Student, task: Task)
         return Outcome(name, "error", f"{type(error).__name__}: {error.msg}", lines=[at])
     except CourseError as error:
         return Outcome(name, "error", str(error))
-    except (Stopped, SystemExit, MemoryError) as error:
-        lines = lines_of(error.__cause__ or error, student.folder)
-        return Outcome(name, "error", str(error) or type(error).__name__, current[0], lines=source_lines(lines, student))
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}{advice(type(error).__name__)}"
-        return Outcome(name, "error", message, lines=source_lines(lines_of(error, student.folder), student))
+    except TimedOut as error:
+        return Outcome(name, "timeout", str(error), current[0], lines=source_lines(error.lines, student))
+    except Stopped as error:
+        return Outcome(name, "error", str(error), current[0], lines=source_lines(lines_of(error), student))
+    except StudentError as error:
+        return Outcome(name, "error", f"{error}{advice(error.kind)}", lines=source_lines(error.lines, student))
     return Outcome(name, "passed")
 
 
-def outcome_of_failure(name: str, wrong: Wrong, student: Student, task: Task) -> Outcome:
+def outcome_of_failure(name: str, wrong: Wrong, student: StudentProcess, task: Task) -> Outcome:
     """Return the outcome of a failed check, with the known mistake that explains it."""
     mistake = find_mistake(wrong, name, task)
     message = wrong.message + advice(wrong.kind) if wrong.message != name else ""
@@ -125,9 +121,10 @@ def describe_type_mismatch(got: object, expected: object, where: str = "it") -> 
         return "it returns None; is a return statement missing?" if where == "it" else f"{where} is None"
     one, other = type(got), type(expected)
     plain = (bool, dict, float, int, list, str, tuple)
-    if one is not other and other in plain and (one in plain or callable(getattr(got, "__iter__", None))):
+    is_iterable = got.is_iterable if isinstance(got, Opaque) else callable(getattr(got, "__iter__", None))
+    if one is not other and other in plain and (one in plain or is_iterable):
         verb = "returns a value" if where == "it" else "is"
-        return f"{where} {verb} of type {one.__name__}; expected {other.__name__}"
+        return f"{where} {verb} of type {got.kind if isinstance(got, Opaque) else one.__name__}; expected {other.__name__}"
     if not isinstance(expected, list | tuple) or not isinstance(got, list | tuple) or one is not other:
         return ""
     if len(got) != len(expected):
@@ -158,16 +155,21 @@ def explains(mistake: Mistake, wrong: Wrong) -> bool:
     return same(wrong.got, wrong_answer) and not same(wrong_answer, wrong.expected)
 
 
-def source_lines(lines: list[tuple[str, int]], student: Student) -> list[tuple[str, int, str]]:
+def lines_of(error: BaseException) -> list[tuple[str, int]]:
+    """Return the student's lines (file, line) of an exception of the student's process, the line that raised last."""
+    lines: list[tuple[str, int]] = getattr(error, "lines", [])
+    return lines
+
+
+def source_lines(lines: list[tuple[str, int]], student: StudentProcess) -> list[tuple[str, int, str]]:
     """Return (file, line, text of the line) for lines of a student's files, each once."""
     linecache.checkcache()
-    return [(file, line, linecache.getline(str(student.path(file)), line).rstrip()) for file, line in dict.fromkeys(lines)]
+    return [
+        (file, line, linecache.getline(str(student.folder / file), line).rstrip()) for file, line in dict.fromkeys(lines)
+    ]
 
 
 def shorten(value: object) -> str:
     """Return a value as text of at most MAX_VALUE_LENGTH characters."""
-    try:
-        text = str(value) if not isinstance(value, str) else repr(value)
-    except Exception as error:  # a class of the student's
-        text = f"a {type(value).__name__} that cannot be shown: {type(error).__name__}: {error}"
+    text = repr(value) if isinstance(value, str) else text_of(value)
     return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 4] + " ..."

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .student import Student
 from .verdicts import Wrong
 
 
@@ -33,7 +32,7 @@ class Check:
 
     name: str
     """The requirement, as a sentence: "every element is read where its strides say"."""
-    run: Callable[[Student, "Effort"], None]
+    run: Callable[[Any, "Effort"], None]
 
 
 @dataclass(frozen=True)

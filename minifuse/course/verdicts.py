@@ -13,6 +13,23 @@ class Stopped(BaseException):  # no Exception: Hypothesis must not continue to s
     """Raised when the student's code exits the program or exhausts the memory. Judging ends at once."""
 
 
+class TimedOut(BaseException):
+    """Raised when the answers of a student's functions took more time than they may. Judging ends at once."""
+
+    def __init__(self, seconds: float, lines: Sequence[tuple[str, int]]) -> None:
+        super().__init__(f"stopped after {seconds:g} s; is there a loop that does not end?")
+        self.lines = list(lines)
+        """(file, line) of the student's code that was running, the innermost last."""
+
+
+class StudentError(Exception):
+    """An exception that a student's code raised in its process."""
+
+    def __init__(self, kind: str, message: str, lines: Sequence[tuple[str, int]]) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind, self.message, self.lines = kind, message, list(lines)
+
+
 class Wrong(Exception):  # noqa: N818  # a verdict
     """A failed check, with the smallest case that shows the failure.
 

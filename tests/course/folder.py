@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from minifuse.course.registry import task_named
+from minifuse.course.runner import run
 from tests.course.make_stubs import REFERENCE
 
 FILE = "tensors.py"
@@ -22,3 +23,9 @@ def written(folder: Path, more: str = "", text: str | None = None) -> Path:
     source = (REFERENCE / FILE).read_text(encoding="utf-8") if text is None else text
     (folder / FILE).write_text(f"{source}\n\n{more}\n" if more else source, encoding="utf-8")
     return folder
+
+
+def judge(folder: Path, task, effort=None, **options):
+    """Judge one task of a folder, and return the result."""
+    (result,) = run(folder, [task], effort=effort, **options)
+    return result

@@ -11,10 +11,10 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 pytest.importorskip("sklearn", reason="needs minifuse[cli]")
 
 from minifuse.course import workspace
-from minifuse.course.judge import judge
 from minifuse.course.registry import MODULES, TASKS, task_named
 from minifuse.course.report import format_result
 from minifuse.course.task import Effort
+from tests.course.folder import judge
 from tests.course.make_stubs import REFERENCE
 from tests.sources import ROOT
 

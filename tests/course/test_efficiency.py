@@ -20,7 +20,6 @@ from minifuse.course import (
     simulated,
     speed,
 )
-from minifuse.course.judge import judge
 from minifuse.course.oracle import module3
 from minifuse.course.registry import BY_ID, TASKS
 from minifuse.course.report import format_result
@@ -28,6 +27,7 @@ from minifuse.course.student import Student
 from minifuse.course.task import Effort
 from minifuse.course.tasks import task3_3, task3_4, task3_5
 from minifuse.course.verdicts import Wrong
+from tests.course.folder import judge
 
 REFERENCE = Path(__file__).with_name("reference")
 

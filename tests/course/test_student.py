@@ -6,10 +6,9 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course.judge import judge
 from minifuse.course.registry import task_named
 from minifuse.course.report import format_result
-from tests.course.folder import DETOUR, FILE, RIGHT, TASK, written
+from tests.course.folder import DETOUR, FILE, RIGHT, TASK, judge, written
 from tests.course.make_stubs import REFERENCE
 
 FIRST = (REFERENCE / FILE).read_text(encoding="utf-8").count("\n") + 3
@@ -186,12 +185,12 @@ def test_a_file_that_fails_to_load_fails_each_time(tmp_path):
     assert [outcome.verdict for outcome in result.outcomes] == ["error"]
 
 
-def test_students_code_cannot_call_the_oracle(tmp_path):
-    """By a way that no rail stops."""
+def test_the_reference_answer_of_the_task_is_not_in_the_process(tmp_path):
+    """It is not found by a way that no rail stops."""
     more = f"def permuted(x, dims):\n    return {DETOUR}('minifuse.course.oracle.module2', fromlist=['x']).permuted(x, dims)"
     result, text = judge_folder(written(tmp_path, more))
-    assert result.verdict == "refused"
-    assert "your code calls the course's own permuted; write it yourself" in text
+    assert result.verdict == "failed"
+    assert "module 'minifuse.course.oracle.module2' has no attribute 'permuted'" in text
 
 
 def test_a_function_that_is_never_called_does_not_pass(tmp_path):

@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import oracle, workspace
-from minifuse.course.judge import judge
 from minifuse.course.registry import MODULES, TASKS
 from minifuse.course.report import format_result
 from minifuse.course.task import Effort
+from tests.course.folder import judge
 from tests.course.make_stubs import REFERENCE, STUBS, stubs
 
 ZOO = Path(__file__).with_name("zoo")

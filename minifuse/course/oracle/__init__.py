@@ -4,7 +4,7 @@ There is one file for each module. `@answers` registers a function under the nam
 runs, direct calls of these functions raise `Refused`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
@@ -47,6 +47,15 @@ def function(slot: str) -> Slot:
     for name in MODULES:
         import_module(f"{__name__}.{name}")
     return _functions[slot]
+
+
+def withhold(slots: Iterable[str]) -> None:
+    """Import the reference answers, and delete those for these slots from this process."""
+    modules = [import_module(f"{__name__}.{name}") for name in MODULES]
+    for slot in slots:
+        del _functions[slot]
+        for module in modules:
+            vars(module).pop(slot, None)
 
 
 @contextmanager

@@ -10,15 +10,12 @@ from ..cases import layout_link, orders, shapes, strided_like
 from ..check import agreement
 from ..draw import strip
 from ..loops import describe_layout
-from ..strided import Strided
-from ..student import Student
+from ..questions.calling import calls, calls_with_one
+from ..questions.task2_1 import Permutation, ask_permuted
 from ..task import Mistake, Task
-from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-
-Permutation = tuple[Strided, Shape]  # (tensor, order of its dims)
 
 
 def position_arguments() -> "SearchStrategy[tuple[Shape, Shape, int]]":
@@ -51,21 +48,6 @@ def permutations() -> "SearchStrategy[Permutation]":
         return x, draw(orders(len(x.shape)))
 
     return case()
-
-
-def ask_permuted(student: Student, case: Permutation) -> object:
-    """Return shape, strides and offset of the student's view; raise `Wrong` if it does not share the storage."""
-    view = student.permuted(*case)
-    if isinstance(view, Strided) and view.storage is not case[0].storage:
-        raise Wrong(
-            "permuted returns another storage; a view shares the storage of the tensor, and nothing is copied",
-            case=case,
-            case_text=describe_permutation(case),
-            drawing=strip(case[0]),
-            link=layout_link(case[0]),
-            kind="storage",
-        )
-    return view[1:]
 
 
 def describe_permutation(case: Permutation) -> str:
@@ -101,21 +83,21 @@ TASK = Task(
         agreement(
             "a row-major stride is the product of all sizes after its dim",
             lambda: shapes(4),
-            lambda s, shape: s.row_major_strides(shape),
+            calls_with_one("row_major_strides"),
             lambda shape: oracle.function("row_major_strides")(shape),
             describe=lambda shape: f"shape {shape}",
         ),
         agreement(
             "the position is offset + sum(index * strides)",
             position_arguments,
-            lambda s, c: s.position_of(*c),
+            calls("position_of"),
             lambda c: oracle.function("position_of")(*c),
             describe=lambda c: f"index {c[0]}, strides {c[1]}, offset {c[2]}",
         ),
         agreement(
             "the k-th element has its row-major index",
             ordinals,
-            lambda s, c: s.index_of(*c),
+            calls("index_of"),
             lambda c: oracle.function("index_of")(*c),
             describe=lambda c: f"ordinal {c[0]}, shape {c[1]}",
         ),

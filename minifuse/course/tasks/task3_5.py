@@ -16,7 +16,8 @@ from ..check import failure_of_error
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
-from ..verdicts import Wrong
+from ..verdicts import StudentError, Wrong
+from ..worker import lines_of
 
 Arrays = tuple[Array, ...]
 CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
@@ -61,7 +62,8 @@ def is_right(slot: str) -> Callable[[Student, Effort], None]:
             try:
                 access_counting.run(student, slot, *given)
             except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-                raise failure_of_error(error, student.folder, None, describe_case(given), expected[0]) from error
+                raised = StudentError(type(error).__name__, str(error), lines_of(error, student.folder))
+                raise failure_of_error(raised, None, describe_case(given), expected[0]) from error
             if not np.allclose(given[0], expected[0], equal_nan=True):
                 message = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
                 raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=given[0])

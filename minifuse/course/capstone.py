@@ -65,9 +65,13 @@ def digits(seed: int) -> tuple[Digits, Digits]:
 def accuracy(engine: Engine, network: Network, data: Digits) -> float:
     """Return the fraction of digits that a network classifies correctly."""
     images, labels = data
-    parts = [range(k, min(k + BATCH_SIZE, len(images))) for k in range(0, len(images), BATCH_SIZE)]
-    predictions = [predict(engine, network, images[part.start : part.stop]).argmax(axis=1) for part in parts]
+    predictions = [predict(engine, network, part).argmax(axis=1) for part in batches(images)]
     return float(np.mean(np.concatenate(predictions) == np.asarray(labels)))
+
+
+def batches(images: Array) -> list[Array]:
+    """Split images into parts of BATCH_SIZE."""
+    return [images[k : k + BATCH_SIZE] for k in range(0, len(images), BATCH_SIZE)]
 
 
 def predict(engine: Engine, network: Network, images: Array) -> Array:
@@ -75,29 +79,20 @@ def predict(engine: Engine, network: Network, images: Array) -> Array:
     return np.array(network(engine.constant(images)).tolist(), np.float64)
 
 
-def missing(folder: Path, tasks: Sequence[Assignment], training: Digits) -> list[str]:
-    """Return the slots that training needs and that are not written yet: those that an overlay lends in one step."""
+def missing(folder: Path, tasks: Sequence[Assignment], training: Digits) -> list[tuple[str, str]]:
+    """Return (slot, task) of what training needs and is not written yet: what an overlay lends in one step."""
     student = Overlay(folder, tuple(tasks))
     engine = ReportingEngine(student, is_strict=True)
     images, labels = training[0][:20], training[1][:20]
     accuracy(engine, getattr(student, SLOT)(engine, list(images), labels, 1, 0), (images[:1], labels[:1]))
-    return sorted(student.lent, key=task_and_slot)
+    home = {slot: task.id for task in tasks for slot in task.slots}
+    return sorted([(slot, home[slot]) for slot in student.lent], key=lambda pair: pair[::-1])
 
 
-def task_and_slot(slot: str) -> tuple[str, str]:
-    """Return the task id of a slot, and its name."""
-    from .registry import task_named
-
-    return task_named(slot).id, slot
-
-
-def check_all_written(folder: Path, tasks: Sequence[Assignment], training: Digits) -> None:
-    """Raise NotDoneYet with the names of missing slots, if the folder alone cannot train the network."""
-    if slots := missing(folder, tasks, training):
-        names = ", ".join(f"{slot} ({task_and_slot(slot)[0]})" for slot in slots)
-        raise NotDoneYet(
-            task_and_slot(slots[0])[0], f"with --strict nothing is lent, and at least these are still to be written: {names}"
-        )
+def describe_missing(slots: Sequence[tuple[str, str]]) -> str:
+    """Describe (slot, task) pairs that are still to be written."""
+    names = ", ".join(f"{slot} ({task})" for slot, task in slots)
+    return f"with --strict nothing is lent, and at least these are still to be written: {names}"
 
 
 def main(folder: Path, arguments: Sequence[str] | None = None) -> None:
@@ -118,8 +113,8 @@ def main(folder: Path, arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
 
     try:
-        if options.strict:
-            check_all_written(folder, TASKS, training)
+        if options.strict and (slots := missing(folder, TASKS, training)):
+            raise NotDoneYet(slots[0][1], describe_missing(slots))
         student = Student(folder, TASKS, None) if options.strict else Overlay(folder, TASKS)
         engine = ReportingEngine(student, report, is_strict=options.strict)
         network = getattr(student, SLOT)(engine, list(training[0]), training[1], options.steps, options.seed)

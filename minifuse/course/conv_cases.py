@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,9 @@ from .cases import fresh, layout_link, strided_like
 from .check import agreement
 from .draw import rows
 from .loops import describe_layout
-from .networks import Setting
 from .oracle import function, module4
+from .questions.convolution import Case, ask, run_slot
 from .strided import Array, Strided
-from .student import Student
 from .task import Check
 
 if TYPE_CHECKING:
@@ -29,25 +28,6 @@ PARTS = {
     "average_pool_gradient": ("gradient",),
     "max_pool_gradient": ("inputs", "gradient"),
 }
-
-
-class Case(NamedTuple):
-    """The arguments of a slot: `out`, one or two operands, and two settings, each a number or a pair."""
-
-    out: Strided
-    operands: tuple[Strided, ...]
-    first: Setting
-    """The stride of a convolution; the window of pooling."""
-    second: Setting
-    """The padding of a convolution; the stride of pooling."""
-
-    def copy(self) -> "Case":
-        """Return the case with a copy of the output."""
-        return self._replace(out=self.out._replace(storage=self.out.storage.copy()))
-
-    def arrays(self) -> list[Array]:
-        """Return the operands as NumPy arrays."""
-        return [x.array() for x in self.operands]
 
 
 def convolutions(slot: str) -> "SearchStrategy[Case]":
@@ -111,13 +91,6 @@ def unwritten(x: Strided) -> Strided:
     return x._replace(storage=np.full(len(x.storage), np.nan))
 
 
-def run_slot(call: Callable[..., None], case: Case) -> Array:
-    """Run a slot, and return the whole storage of its output, so that writes outside of the elements are found too."""
-    case = case.copy()
-    call(case.out, *case.operands, case.first, case.second)
-    return case.out.storage
-
-
 def storage_with(case: Case, values: npt.ArrayLike) -> Array:
     """Return the storage of the output after assigning its elements."""
     case = case.copy()
@@ -152,13 +125,10 @@ def drawing(slot: str, case: Case, got: object, expected: object) -> list[str]:
 def agrees(name: str, slot: str) -> Check:
     """Return a check that a slot writes the same storage as the oracle's."""
 
-    def ask(student: Student, case: Case) -> Array:
-        return run_slot(getattr(student, slot), case)
-
     return agreement(
         name,
         partial(pools if "pool" in slot else convolutions, slot),
-        ask,
+        partial(ask, slot),
         lambda case: run_slot(function(slot), case),
         describe=partial(describe_case, slot),
         draw=partial(drawing, slot),

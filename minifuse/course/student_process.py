@@ -70,7 +70,7 @@ class StudentProcess:
         """The fraction of the task's points that a check grants."""
         self._here: Student | None = None
         self._counted: Counter[str] = Counter()
-        self._errors, self._lock = "", threading.Lock()
+        self._errors, self._is_busy = "", False
         self._answers, answers = CONTEXT.Pipe()
         errors, errors_of_child = CONTEXT.Pipe(duplex=False)
         self._process = CONTEXT.Process(target=worker.main, args=(answers, errors_of_child), daemon=True)
@@ -118,8 +118,10 @@ class StudentProcess:
         if not is_question(question):
             return self._ask_here(question, case, keeps_case)
         word = secrets.token_hex(8)
+        self._is_busy = True
         self._send(Request(word, question, case))
         answer = self._read(word)
+        self._is_busy = False
         self.calls.update(Counter(answer.get("calls", {})) - self._counted)
         self._counted = Counter(answer.get("calls", self._counted))
         self.printed = str(answer.get("printed", ""))
@@ -159,6 +161,9 @@ class StudentProcess:
 
     def close(self) -> None:
         """End the process, and wait for it. A thread that waits for an answer then gets `Stopped`."""
+        if not self._is_busy:
+            self._answers.close()
+            self._process.join(GRACE_S)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or has not begun
             if os.name == "posix":
                 os.killpg(self._process.pid or 0, signal.SIGKILL)  # and what it may have started

@@ -121,7 +121,7 @@ def main(pipe: "Connection", errors: "Connection") -> None:
         try:
             request: Request = pipe.recv()
         except EOFError:
-            os._exit(0)  # also ends threads that the student's code has started
+            return
         answers.word = request.word
         message = answer(student, request)
         answers.send(message | {"calls": dict(student.calls), "printed": output.take()})
@@ -129,11 +129,11 @@ def main(pipe: "Connection", errors: "Connection") -> None:
 
 def make_student(setting: Setting) -> Student:
     """Load what other tasks lend, and nothing of the judged one; then the judge's modules can no longer be imported."""
-    student = Student(setting.folder, setting.files, setting.task)
-    if setting.task is not None:
-        from . import oracle
+    from . import oracle
 
-        oracle.withhold(setting.task.slots)
+    student = Student(setting.folder, setting.files, setting.task)
+    judged = [setting.task] if setting.task else setting.files
+    oracle.withhold(slot for task in judged for slot in task.slots)
     sys.meta_path.insert(0, NoJudge())
     return student
 

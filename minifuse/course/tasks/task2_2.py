@@ -7,13 +7,14 @@ from ...core.indexing import Shape
 from .. import oracle
 from ..cases import among, broadcasting_link, shapes
 from ..check import agreement, in_turn
-from ..student import Student
+from ..questions import task2_2
+from ..questions.calling import calls
+from ..questions.task2_2 import Two
 from ..task import Mistake, Task
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Two = tuple[Shape, Shape]
 UNFIT = "shapes that do not fit raise ValueError"
 
 
@@ -42,14 +43,6 @@ def smaller_places() -> "SearchStrategy[Two]":
         return index, small[draw(st.integers(0, len(small))) :]
 
     return case()
-
-
-def student_shape_or_none(student: Student, case: Two) -> object:
-    """Return the student's broadcast shape; None if the function raises ValueError."""
-    try:
-        return student.broadcast_shape(*case)
-    except ValueError:
-        return None
 
 
 def shape_or_none(case: Two) -> object:
@@ -99,7 +92,7 @@ TASK = Task(
         agreement(
             "shapes that fit give the larger size of each dim",
             pairs,
-            lambda s, c: s.broadcast_shape(*c),
+            calls("broadcast_shape"),
             lambda c: oracle.function("broadcast_shape")(*c),
             describe=lambda c: f"shapes {c[0]} and {c[1]}",
             link=lambda c: broadcasting_link(*c),
@@ -110,7 +103,7 @@ TASK = Task(
                 agreement(
                     name,
                     partial(pairs, fitting=False, least=least),
-                    student_shape_or_none,
+                    task2_2.shape_or_none,
                     shape_or_none,
                     describe=lambda c: f"shapes {c[0]} and {c[1]}",
                     link=lambda c: broadcasting_link(*c),
@@ -121,7 +114,7 @@ TASK = Task(
         agreement(
             "an index of the large shape finds its element in the small one",
             smaller_places,
-            lambda s, c: s.broadcast_index(*c),
+            calls("broadcast_index"),
             lambda c: oracle.function("broadcast_index")(*c),
             describe=lambda c: f"index {c[0]}, small shape {c[1]}",
         ),

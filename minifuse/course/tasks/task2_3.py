@@ -8,6 +8,7 @@ from .. import oracle
 from ..cases import broadcasting_link, fresh
 from ..check import agreement, in_turn
 from ..loops import FUNCTIONS, Mapped, Reduced, copy_storage, describe_case, drawing, link, map_cases, reduce_cases, run_loop
+from ..questions.task2_3 import run_slot
 from ..strided import Array
 from ..task import Mistake, Task
 
@@ -88,7 +89,7 @@ TASK = Task(
                 agreement(
                     name,
                     partial(map_cases, 1, begins_at_0),
-                    lambda s, c: run_loop(s.tensor_map, c),
+                    partial(run_slot, "tensor_map"),
                     lambda c: run_loop(oracle.function("tensor_map"), c),
                     describe=describe_case,
                     draw=drawing,
@@ -100,7 +101,7 @@ TASK = Task(
         agreement(
             "zip: operands are broadcast to the shape of the output",
             lambda: map_cases(2),
-            lambda s, c: run_loop(s.tensor_zip, c),
+            partial(run_slot, "tensor_zip"),
             lambda c: run_loop(oracle.function("tensor_zip"), c),
             describe=describe_case,
             draw=drawing,
@@ -109,7 +110,7 @@ TASK = Task(
         agreement(
             REDUCE,
             reduce_cases,
-            lambda s, c: run_loop(s.tensor_reduce, c),
+            partial(run_slot, "tensor_reduce"),
             lambda c: run_loop(oracle.function("tensor_reduce"), c),
             describe=describe_case,
             draw=drawing,

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.indexing import Shape
 from .. import oracle
 from ..cases import among, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..engine import Engine
+from ..questions.task2_4 import Call, Look, Repeated, another, as_array, ask, ask_sum, both, slopes, slopes_alone, value
 from ..strided import Array, Strided
-from ..student import Student
 from ..task import Check, Mistake, Task
-from ..values import Values
-from ..variables import Context, Function
+from ..variables import Function
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -32,26 +30,6 @@ SUMMED, FORWARD, BACKWARD, SHAPED, PRODUCT = (
     "Sum, Permute and Reshape bring derivatives back to where they came from",
     "MatMul gives both matrices their derivatives",
 )
-
-
-class Call(NamedTuple):
-    """A function, its inputs and options, and the gradient of its result."""
-
-    name: str
-    inputs: tuple[Strided, ...]
-    options: dict[str, Any]
-    d: Strided
-
-    def __str__(self) -> str:
-        shapes = " and ".join(str(x.shape) for x in self.inputs)
-        options = "".join(f", {key} {value}" for key, value in self.options.items())
-        return f"{self.name} of shape{'s' * (len(self.inputs) > 1)} {shapes}{options}; d of shape {self.d.shape}"
-
-
-Look = Callable[[Engine, Function, Call], object]
-"""A function of (engine, function, case)."""
-Repeated = tuple[Strided, Shape]
-"""(a gradient, the shape that was broadcast to its shape)."""
 
 
 def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
@@ -129,57 +107,11 @@ def repeated() -> "SearchStrategy[Repeated]":
     return case()
 
 
-def run(engine: Engine, function: Function, case: Call) -> tuple[Context, object]:
-    """Run forward on the inputs of a case."""
-    context = Context()
-    return context, function.forward(context, *[engine.values(x) for x in case.inputs], **case.options)
-
-
 def function_of(case: Call) -> Function:
     """Return the oracle's function for a case."""
     found: Any = oracle.function(case.name)  # a class, by its static methods
     function: Function = found
     return function
-
-
-def another(case: Call) -> Call:
-    """Return the call with other numbers."""
-    return case._replace(inputs=tuple(x._replace(storage=x.storage * 0.5) for x in case.inputs))
-
-
-def value(engine: Engine, function: Function, case: Call) -> object:
-    """Return the value of forward."""
-    return as_array(run(engine, function, case)[1])
-
-
-def slopes(engine: Engine, function: Function, case: Call) -> object:
-    """Run backward after another forward with other numbers."""
-    context, _ = run(engine, function, case)
-    run(engine, function, another(case))
-    found = function.backward(context, engine.values(case.d))
-    return tuple(as_array(x) for x in found) if isinstance(found, tuple) else found
-
-
-def slopes_alone(engine: Engine, function: Function, case: Call) -> object:
-    """Run backward directly after forward."""
-    found = function.backward(run(engine, function, case)[0], engine.values(case.d))
-    return tuple(map(as_array, found))
-
-
-def both(engine: Engine, function: Function, case: Call) -> object:
-    """Return the value of forward and the gradients of backward."""
-    found = slopes(engine, function, case)
-    return (value(engine, function, case), *found) if isinstance(found, tuple) else found
-
-
-def as_array(x: object) -> object:
-    """Return the elements of `Values`; anything else unchanged."""
-    return np.array(x.array()) if isinstance(x, Values) else x
-
-
-def student_answer(how: Look) -> Callable[[Student, Call], object]:
-    """Return a function that evaluates the student's function."""
-    return lambda student, case: how(Engine(student), getattr(student, case.name), case)
 
 
 def right_answer(how: Look) -> Callable[[Call], object]:
@@ -195,7 +127,7 @@ def each(
         agreement(
             f"{name}: {demand}",
             partial(cases, name),
-            student_answer(how),
+            partial(ask, how),
             right_answer(how),
             draw=drawing,
             link=link,
@@ -204,11 +136,6 @@ def each(
         for name in names
     ]
     return in_turn(demand, parts)
-
-
-def ask_sum(student: Student, case: Repeated) -> object:
-    """Return the student's sum."""
-    return as_array(student.unbroadcast(Engine(student).values(case[0]), case[1]))
 
 
 def summed(case: Repeated) -> object:
@@ -325,7 +252,7 @@ TASK = Task(
         each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
         each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
         each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
-        agreement(PRODUCT, products, student_answer(both), right_answer(both), draw=drawing, link=product_link),
+        agreement(PRODUCT, products, partial(ask, both), right_answer(both), draw=drawing, link=product_link),
     ),
     mistakes=(
         Mistake(

@@ -1,17 +1,13 @@
 """Task 2.5: train a network of tensors."""
 
-from collections.abc import Callable, Sequence
-from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..check import agreement
-from ..engine import Engine
 from ..learning import (
     Layer,
     Net,
-    Points,
     describe_layer,
     describe_network,
     half_integers,
@@ -19,19 +15,25 @@ from ..learning import (
     learning_check,
     network_output,
 )
-from ..oracle.module2 import TensorLinear
+from ..questions.task2_5 import (
+    Guesses,
+    Parameters,
+    Steps,
+    ask_layer,
+    ask_loss,
+    ask_network,
+    ask_step,
+    initial_parameters,
+    probabilities,
+)
 from ..strided import Array
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
-from ..variables import Tensor
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Guesses = tuple[Array, Array]  # (probabilities, labels), of shape (points, 1)
-Parameters = list[tuple[Array, Array | None]]  # (value, derivative) of each
-Steps = tuple[Parameters, float]  # (parameters, rate)
 LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a layer gives xs @ weights + biases, a row for each row",
     "weights and biases are drawn, and have the shapes that are asked for",
@@ -90,42 +92,6 @@ def steps() -> "SearchStrategy[Steps]":
     return case()
 
 
-def fill(engine: Engine, layer: TensorLinear, case: Layer) -> None:
-    """Set the parameters of a student's layer."""
-    layer.weights.value, layer.biases.value = engine.values(case.weights), engine.values(case.biases)
-
-
-def ask_layer(student: Student, case: Layer) -> object:
-    """Return the outputs of the student's layer."""
-    engine = Engine(student)
-    layer = student.TensorLinear(engine, *case.weights.shape, Random(1))
-    fill(engine, layer, case)
-    return array_of(layer(engine.constant(case.xs)))
-
-
-def array_of(x: object) -> object:
-    """Return the elements of a tensor; anything else unchanged."""
-    return np.array(x.value.array()) if isinstance(x, Tensor) else x
-
-
-def ask_network(student: Student, case: Net) -> object:
-    """Return the probabilities of the student's network."""
-    engine = Engine(student)
-    network = student.TensorNetwork(engine, *case.first.weights.shape, Random(1))
-    for layer, values in zip(network.layers, case, strict=True):
-        fill(engine, layer, values)
-    return array_of(network(engine.constant(case.first.xs)))
-
-
-def ask_loss(student: Student, case: Guesses) -> tuple[float, Array | None]:
-    """Return the student's loss, and the gradient of the outputs."""
-    engine = Engine(student)
-    outputs = engine.tensor(case[0])
-    loss = student.tensor_loss(outputs, engine.constant(case[1]))
-    loss.backward()
-    return loss.item(), np.array(outputs.grad.array()) if outputs.grad is not None else None
-
-
 def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tuple[float, Array]:
     """Return the loss, and the gradient of the outputs."""
     outputs, labels = case
@@ -135,38 +101,23 @@ def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tupl
     return float(-(counted * np.log(right)).sum() / by), -np.where(labels == 1, 1, -1) * counted / right / by
 
 
-def ask_step(student: Student, case: Steps) -> Parameters:
-    """Return values and gradients after the student's step."""
-    engine = Engine(student)
-    parameters = [engine.tensor(value) for value, _ in case[0]]
-    for p, (_, d) in zip(parameters, case[0], strict=True):
-        p.grad = None if d is None else engine.values(d)
-    student.tensor_step(parameters, case[1])
-    return [(np.array(p.value.array()), None if p.grad is None else np.array(p.grad.array())) for p in parameters]
-
-
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
     """Return values and gradients after a step."""
     return [(value + way * case[1] * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
 
 
-def are_drawn(student: Student, effort: Effort) -> None:
+def are_drawn(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if the initial parameters of a layer are not distinct."""
     case_text = "TensorLinear(engine, 3, 4, Random(1))"
-    layers = [student.TensorLinear(Engine(student), 3, 4, Random(seed)) for seed in (1, 2)]
-    got = [tuple(p.shape) for p in layers[0].parameters()]
+    one, two = student.ask(initial_parameters, (1, 2))
+    got = [x.shape for x in one]
     if got != [(3, 4), (4,)]:
         raise Wrong("parameters have other shapes", case_text=case_text, expected="[(3, 4), (4,)]", got=got, kind="shapes")
-    one, two = [np.concatenate([p.value.array().ravel() for p in layer.parameters()]) for layer in layers]
+    one, two = [np.concatenate([x.ravel() for x in values]) for values in (one, two)]
     if len(set(one)) < 16 or np.array_equal(one, two):
         raise Wrong(
             "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=one, kind="alike"
         )
-
-
-def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
-    """Return the probabilities for points."""
-    return [float(p) for p in network(engine.constant(points)).value.array().ravel()]
 
 
 def describe_step(case: Steps) -> str:

@@ -15,6 +15,7 @@ from ..conv_cases import (
     stride_ignored,
     unguarded,
 )
+from ..questions.calling import calls
 from ..task import Mistake, Task
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ TASK = Task(
         agreement(
             SIZE,
             sizes,
-            lambda s, c: s.conv_size(*c),
+            calls("conv_size"),
             lambda c: oracle.function("conv_size")(*c),
             describe=lambda c: f"size {c[0]}, kernel {c[1]}, stride {c[2]}, padding {c[3]}",
         ),

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ..conv_cases import Case, agrees, pooled_back, pooled_by_window, setting_pairs, store_result
+from ..conv_cases import agrees, pooled_back, pooled_by_window, setting_pairs, store_result
 from ..oracle import module4
+from ..questions.convolution import Case
 from ..strided import Array
 from ..task import Mistake, Task
 

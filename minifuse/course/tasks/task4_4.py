@@ -1,6 +1,7 @@
 """Task 4.4: max, softmax, log-softmax and dropout."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,11 @@ from ..cases import shapes, strided_like
 from ..check import agreement
 from ..draw import rows
 from ..oracle.module4 import keep_mask, softmax
+from ..questions.calling import calls
+from ..questions.task2_4 import Call, Look, ask, both, slopes, value
 from ..strided import Array, Strided
-from ..student import Student
 from ..task import Check, Mistake, Task
-from .task2_4 import Call, Look, both, right_answer, slopes, student_answer, value
+from .task2_4 import right_answer
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -76,7 +78,7 @@ def dropped(is_training: bool) -> "SearchStrategy[Call]":
 
 def agrees(name: str, cases: Callable[[], "SearchStrategy[Call]"], how: Look) -> Check:
     """Return a check that compares a function with the oracle's."""
-    return agreement(name, cases, student_answer(how), right_answer(how), describe=str, draw=drawing)
+    return agreement(name, cases, partial(ask, how), right_answer(how), describe=str, draw=drawing)
 
 
 def drawing(case: Call, got: object, expected: object) -> list[str]:
@@ -86,11 +88,6 @@ def drawing(case: Call, got: object, expected: object) -> list[str]:
         for part in found if isinstance(found, tuple) else (found,):
             lines += rows(part, name)
     return lines
-
-
-def ask_mask(student: Student, case: Mask) -> object:
-    """Return the student's mask."""
-    return student.dropout_mask(*case)
 
 
 def mask_of(case: Mask) -> list[float]:
@@ -171,7 +168,11 @@ TASK = Task(
         agrees(LOG, lambda: along("TensorLogSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
         agrees(LOG_BACK, lambda: along("TensorLogSoftmax", 97, (0.0625,)), slopes),
         agreement(
-            MASK, masks, ask_mask, mask_of, describe=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})"
+            MASK,
+            masks,
+            calls("dropout_mask"),
+            mask_of,
+            describe=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})",
         ),
         agrees(TRAINING, lambda: dropped(True), both),
         agrees(EVALUATION, lambda: dropped(False), both),

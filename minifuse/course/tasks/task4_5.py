@@ -1,25 +1,31 @@
 """Task 4.5: train a network to classify digits on the student's own engine."""
 
-from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, ReportingEngine, accuracy, check_all_written, digits, predict
+from ...core.errors import NotDoneYet
+from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, describe_missing, digits
 from ..check import agreement, current
 from ..draw import rows
-from ..engine import Engine
-from ..oracle.module4 import DigitNetwork
-from ..overlay import Overlay
+from ..questions.task4_5 import (
+    Guesses,
+    Trained,
+    ask_dropped,
+    ask_loss,
+    ask_missing,
+    ask_right,
+    ask_trained,
+    ask_untrained,
+)
 from ..strided import Array
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Guesses = tuple[Array, tuple[int, ...]]
 NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
     "a network gives ten log-probabilities for each image, and learns with all of its parameters",
     "elements are dropped when a seed is given, others for another seed, and only then",
@@ -54,26 +60,11 @@ def drawing(case: Guesses, got: object, expected: object) -> list[str]:
     return [*rows(np.round(case[0], 2), "likely"), *[line for name, part in flat for line in rows(part, name)]]
 
 
-def ask_loss(student: Student, case: Guesses) -> object:
-    """Return the student's loss, and the gradient of each log-probability."""
-    engine = Engine(student)
-    likely = engine.tensor(case[0])
-    loss = student.digit_loss(likely, list(case[1]))
-    loss.backward()
-    gradient: Any = likely.grad  # None if backward was not called, which raises below
-    return float(np.sum(loss.tolist())), np.array(gradient.tolist())
-
-
 def loss_of(case: Guesses, by: float = 1.0) -> tuple[float, Array]:
     """Return the loss and the gradient of each log-probability, times a factor."""
     chosen = np.eye(10)[list(case[1])]
     factor = by / len(case[1])
     return float(-(case[0] * chosen).sum() * factor), -chosen * factor
-
-
-def ask_right(student: Student, case: Guesses) -> object:
-    """Return the student's count."""
-    return student.count_right(Engine(student).constant(case[0]), list(case[1]))
 
 
 def right_of(case: Guesses) -> int:
@@ -91,26 +82,22 @@ def some_images() -> Array:
     return digits(0)[1][0][:5]
 
 
-def gives_probabilities(student: Student, effort: Effort) -> None:
+def gives_probabilities(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if an untrained network does not return probabilities or has equal parameters."""
     if student.task is None:
-        check_all_written(student.folder, student.tasks, digits(0)[0])
-    engine, images = Engine(student), some_images()
+        check_all_written(student)
     current[0] = call = "DigitNetwork(engine, Random(1)) of 5 images"
-    network = student.DigitNetwork(engine, Random(1))
-    parameters, likely = list(network.parameters()), network(engine.constant(images))
-    if likely.shape != (5, 10):
-        raise Wrong("the result has another shape", case_text=call, expected=(5, 10), got=likely.shape)
-    sums = np.exp(likely.tolist()).sum(axis=1)
+    seen = student.ask(ask_untrained, some_images())
+    if seen["shape"] != (5, 10):
+        raise Wrong("the result has another shape", case_text=call, expected=(5, 10), got=seen["shape"])
+    sums = np.exp(seen["likely"]).sum(axis=1)
     if not np.allclose(sums, 1):
         raise Wrong("probabilities of an image do not add up to 1", case_text=call, expected=1.0, got=sums, kind="scores")
-    for k, p in enumerate(parameters):
-        values = np.ravel(p.tolist())
+    for k, values in enumerate(seen["parameters"]):
         if len(values) > 10 and np.ptp(values) == 0:
             raise Wrong(f"parameter {k} begins with equal numbers", case_text=call, got=values[0], kind="alike")
-    (likely * np.arange(50.0).reshape(5, 10)).sum().backward()
-    unused = [k for k, p in enumerate(parameters) if p.grad is None]
-    if unused or not parameters:
+    unused = seen["unused"]
+    if unused or not seen["parameters"]:
         raise Wrong(
             f"parameters {unused} get no gradient; the result does not depend on them"
             if unused
@@ -120,61 +107,58 @@ def gives_probabilities(student: Student, effort: Effort) -> None:
         )
 
 
-def drops(student: Student, effort: Effort) -> None:
+def check_all_written(student: StudentProcess) -> None:
+    """Raise NotDoneYet with the names of missing slots, if the folder alone cannot train the network."""
+    training, _ = digits(0)
+    with StudentProcess(student.folder, student.tasks, TASK) as lending:
+        slots = lending.ask(ask_missing, (training[0][:20], training[1][:20]))
+    if slots:
+        raise NotDoneYet(slots[0][1], describe_missing(slots))
+
+
+def drops(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if dropout is active in evaluation, inactive in training, or does not depend on the seed."""
-    engine, images = Engine(student), some_images()
     current[0] = call = "DigitNetwork(engine, Random(1)), asked twice about 5 images"
-    network = student.DigitNetwork(engine, Random(1))
-    once, again = predict(engine, network, images), predict(engine, network, images)
+    seeds = range(1, 6)
+    once, again, trained = student.ask(ask_dropped, (some_images(), list(seeds)))
     if not np.array_equal(once, again):
         raise Wrong("without a seed two answers differ", case_text=call, expected=once[0], got=again[0], kind="evaluation")
-    seeds = range(1, 6)
-    trained = [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
     if all(np.array_equal(trained[0], one) for one in trained):
         what = "nothing is dropped" if np.array_equal(once, trained[0]) else "the same elements are dropped for each seed"
         raise Wrong(f"with a seed {what}", case_text=f"network(images, seed) for {[*seeds]}", kind="seed")
 
 
-def learns(student: Student, effort: Effort) -> None:
+def learns(student: StudentProcess, effort: Effort) -> None:
     """Train on the student's engine, and raise `Wrong` if the accuracy on the test digits is too low."""
     seed = effort.seed or 0
-    training, unseen = digits(seed)
-    is_strict = student.task is None
-    mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
-    engine = ReportingEngine(mine, is_strict=is_strict)
-    current[0] = f"{SLOT}(engine, {len(training[1]):,} images, labels, steps={STEPS}, seed={seed})"
-    network = getattr(mine, SLOT)(engine, list(training[0]), list(training[1]), STEPS, seed)
-    case_text, steps = current[0], engine.backwards
-    if network is None:
+    training, (images, labels) = digits(seed)
+    current[0] = case_text = f"{SLOT}(engine, {len(training[1]):,} images, labels, steps={STEPS}, seed={seed})"
+    seen: Trained = Trained(*student.ask(ask_trained, (*training, STEPS, seed, images)))
+    if seen.predictions is None:
         raise Wrong(f"{SLOT} returns None; return the network", case_text=case_text, kind="nothing")
-    if steps > STEPS:
+    if seen.steps > STEPS:
         raise Wrong(
-            f"{steps} losses went backward", case_text=case_text, expected=f"at most {STEPS}", got=steps, kind="steps"
+            f"{seen.steps} losses went backward",
+            case_text=case_text,
+            expected=f"at most {STEPS}",
+            got=seen.steps,
+            kind="steps",
         )
-    share, right = engine.share(), accuracy(engine, network, unseen)
-    for slot in TASK.slots:
-        student.calls[slot] += mine.calls[slot]
+    right = float(np.mean(seen.predictions == np.asarray(labels)))
     if right < MIN_ACCURACY:
         raise Wrong(
-            f"the accuracy on {UNSEEN} test digits is {right:.1%}, expected {MIN_ACCURACY:.0%}. {share}: "
+            f"the accuracy on {UNSEEN} test digits is {right:.1%}, expected {MIN_ACCURACY:.0%}. {seen.share}: "
             "minifuse course status says whether those hold",
-            case=steps,
+            case=seen.steps,
             case_text=case_text,
             link="train",
-            kind=why(steps, network),
+            kind="nothing backward" if not seen.steps else "accuracy" if seen.is_released else "not released",
         )
-    notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", f"{share}", engine.serial.summary()]
+    notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", seen.share, seen.compiled]
     student.notes += filter(None, notes)
 
 
-def why(steps: int, network: DigitNetwork) -> str:
-    """Return the kind of failure of a training."""
-    if not steps:
-        return "nothing backward"
-    return "not released" if all(p.grad is not None for p in network.parameters()) else "accuracy"
-
-
-TASK = Task(
+TASK: Task = Task(
     id="4.5",
     title="Read digits with your engine",
     file="digits.py",

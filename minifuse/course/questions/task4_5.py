@@ -1,0 +1,94 @@
+"""Questions of task 4.5: a network that reads digits, on the student's own engine."""
+
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..capstone import SLOT, Digits, ReportingEngine, batches, missing, predict
+from ..engine import Engine
+from ..overlay import Overlay
+from ..strided import Array
+from ..student import Student
+
+Guesses = tuple[Array, tuple[int, ...]]
+Training = tuple[Array, list[int], int, int, Array]  # (images, labels, steps, seed, other images)
+
+
+class Trained(NamedTuple):
+    """A training, and what the network says afterwards."""
+
+    predictions: npt.NDArray[np.int64] | None
+    """The digit that it reads in each of the other images; None without a network."""
+    steps: int
+    """Losses that went backward."""
+    share: str
+    """How many of the calls ran the student's functions."""
+    compiled: str
+    """Which of the student's loops were compiled."""
+    is_released: bool
+    """A parameter has no gradient left after the last step."""
+
+
+def ask_loss(student: Student, case: Guesses) -> object:
+    """Return the student's loss, and the gradient of each log-probability."""
+    engine = Engine(student)
+    likely = engine.tensor(case[0])
+    loss = student.digit_loss(likely, list(case[1]))
+    loss.backward()
+    gradient: Any = likely.grad  # None if backward was not called, which raises below
+    return float(np.sum(loss.tolist())), np.array(gradient.tolist())
+
+
+def ask_right(student: Student, case: Guesses) -> object:
+    """Return the student's count."""
+    return student.count_right(Engine(student).constant(case[0]), list(case[1]))
+
+
+def ask_untrained(student: Student, images: Array) -> dict[str, object]:
+    """Return what a new network says about images, its parameters, and those that get no gradient."""
+    engine = Engine(student)
+    network = student.DigitNetwork(engine, Random(1))
+    parameters, likely = list(network.parameters()), network(engine.constant(images))
+    seen = {
+        "shape": tuple(likely.shape),
+        "likely": likely.tolist(),
+        "parameters": [np.ravel(p.tolist()) for p in parameters],
+    }
+    if likely.shape != (len(images), 10):
+        return seen
+    (likely * np.arange(10.0 * len(images)).reshape(len(images), 10)).sum().backward()
+    return seen | {"unused": [k for k, p in enumerate(parameters) if p.grad is None]}
+
+
+def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array, Array, list[Array]]:
+    """Return what a new network says twice without a seed, and with each seed."""
+    images, seeds = case
+    engine = Engine(student)
+    network = student.DigitNetwork(engine, Random(1))
+    once, again = predict(engine, network, images), predict(engine, network, images)
+    return once, again, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
+
+
+def ask_trained(student: Student, case: Training) -> Trained | tuple[object, ...]:
+    """Train on the student's engine; what is not written is lent, unless the whole folder is judged."""
+    images, labels, steps, seed, others = case
+    is_strict = student.task is None
+    mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
+    engine = ReportingEngine(mine, is_strict=is_strict)
+    network: Any = getattr(mine, SLOT)(engine, list(images), list(labels), steps, seed)
+    count, share = engine.backwards, str(engine.share())
+    predictions = None
+    if network is not None:
+        predictions = np.concatenate([predict(engine, network, part).argmax(axis=1) for part in batches(others)])
+    for slot, calls in mine.calls.items():
+        if student.task is None or slot in student.task.slots:
+            student.calls[slot] += calls
+    is_released = network is not None and any(p.grad is None for p in network.parameters())
+    return tuple(Trained(predictions, count, share, engine.serial.summary(), is_released))
+
+
+def ask_missing(student: Student, training: Digits) -> list[tuple[str, str]]:
+    """Return (slot, task) of what training needs and the folder lacks."""
+    return missing(student.folder, student.tasks, training)

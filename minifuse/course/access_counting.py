@@ -11,30 +11,21 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from .access_facts import AccessFacts, Index, Touch
 from .strided import Array, Strided
 from .student import Student
-from .verdicts import Wrong
 
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "copy")
 OPERANDS = ("out", "a", "b")
-Index = int | tuple[int, ...]
 Elements = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Argument = Callable[..., float] | Callable[..., Array] | Strided | Array | float
 """An operator, a tensor, an array or a number."""
-
-
-class Touch(NamedTuple):
-    """One access to a cell."""
-
-    iteration: int | None
-    is_write: bool
-    line: tuple[str, int]
 
 
 @dataclass
@@ -59,6 +50,10 @@ class Record:
     """The accesses of this prange, by address."""
     alive: list[Elements] = field(default_factory=list)
     """References to the arrays of this prange: an array that is freed could give its address to another one."""
+
+    def facts(self) -> AccessFacts:
+        """Return what was recorded, as plain data."""
+        return AccessFacts(dict(self.reads), dict(self.writes), self.places, self.made, self.races, self.serial_writes)
 
     def add(self, cells: "Cells", index: Index, is_write: bool) -> None:
         """Record an access. It is a race if another iteration has accessed the element and one of the two writes."""
@@ -307,27 +302,3 @@ def run(student: Student, slot: str, *arguments: Argument) -> Record:
     with np.errstate(all="ignore"):
         uncompiled(student.raw(slot), record)(*given)
     return record
-
-
-def check_no_races(slot: str, record: Record, case_text: str) -> None:
-    """Raise `Wrong` if two iterations of one prange access the same element and one of them writes."""
-    for name, index, one, other in record.races:
-        verbs = ["writes" if touch.is_write else "reads" for touch in (one, other)]
-        raise Wrong(
-            f"{slot}: two iterations of one prange meet at {name}[{index}]: iteration {one.iteration} {verbs[0]} it, "
-            f"iteration {other.iteration} {verbs[1]} it; they may run at the same time, on two threads",
-            case_text=case_text,
-            lines=[one.line, other.line],
-            kind="race on a buffer" if name.startswith(("a copy", "an array")) else "race",
-        )
-
-
-def check_all_parallel(slot: str, record: Record, case_text: str) -> None:
-    """Raise `Wrong` if the output is written outside of a prange, by the calling thread."""
-    if record.serial_writes:
-        raise Wrong(
-            f"{slot}: {len(record.serial_writes)} elements of out are written outside of any prange, by one thread alone",
-            case_text=case_text,
-            lines=record.serial_writes[:1],
-            kind="serial",
-        )

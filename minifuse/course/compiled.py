@@ -1,23 +1,20 @@
-"""Compile a student's loops with Numba, and check that they are parallel and do not allocate memory.
+"""Compile a student's loops with Numba, and find out which of them are parallel and how often they allocate memory.
 
 Compiled code is cached in the library's cache folder under a hash of the source functions, so checking the same code again
 compiles nothing. Numba's diagnostics of parallel loops are stored beside it.
 """
 
-import ast
 import hashlib
-import inspect
 import json
 import os
 import platform
 import re
 import shutil
 import tempfile
-import textwrap
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -283,50 +280,3 @@ def allocations(call: Callable[[], None]) -> int:
     before = runtime.rtsys.get_allocation_stats().alloc
     call()
     return int(runtime.rtsys.get_allocation_stats().alloc - before)
-
-
-def check_no_allocation(slot: str, call: Callable[[int], None], sizes: tuple[int, int]) -> None:
-    """Raise `Wrong` if `call(size)` allocates memory more often for the larger size."""
-    few, many = [allocations(partial(call, size)) for size in sizes]
-    if many > few:
-        raise Wrong(
-            f"{slot} allocates memory in its loop: {few} times for {sizes[0]} elements, {many} times for {sizes[1]}; each "
-            "iteration calls the allocator, and threads wait for each other there",
-            kind="allocation",
-        )
-
-
-def check_parallel(student: Student, slot: str, compiled_slot: Compiled) -> None:
-    """Raise `Wrong` if the outermost loops over elements are not prange."""
-    function = student.raw(slot)
-    lines, start = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    parallel = set(compiled_slot.loops)
-    file = Path(function.__code__.co_filename).name
-    body = tree.body[0]
-    if not compiled_slot.loops:
-        loops = [node.lineno + start - 1 for node in outermost_loops(body)]
-        raise Wrong(
-            f"{slot}: Numba found no loop to run in parallel; the outermost one over the elements must be a prange",
-            lines=[(file, line) for line in loops[:1]],
-            kind="serial",
-        )
-    for node in outermost_loops(body):
-        line = node.lineno + start - 1
-        inner = [at.lineno + start - 1 for at in ast.walk(node) if isinstance(at, ast.For | ast.While) and at is not node]
-        within = [at for at in inner if at in parallel]
-        if line not in parallel and within:
-            raise Wrong(
-                f"{slot}: the loop in line {line} runs on one thread, and starts the prange in line {within[0]} anew each "
-                "time; starting threads costs more than a few elements: make the outermost loop the prange",
-                lines=[(file, line), (file, within[0])],
-                kind="inner loop",
-            )
-
-
-def outermost_loops(body: ast.AST) -> list[ast.For | ast.While]:
-    """Return the loops that are not inside another loop."""
-    loops: list[ast.For | ast.While] = []
-    for node in ast.iter_child_nodes(body):
-        loops += [node] if isinstance(node, ast.For | ast.While) else outermost_loops(node)
-    return loops

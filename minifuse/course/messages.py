@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 RECORDS = {
+    "AccessFacts": "access_facts",
+    "ArrayFacts": "launch_facts",
+    "LaunchFacts": "launch_facts",
     "Strided": "strided",
     "Graph": "fusion",
     "Node": "fusion",
     "Kernel": "fusion",
+    "Touch": "access_facts",
 }
 """Classes of named tuples that a message keeps, and their modules."""
 NUMERIC = "biufc"  # kinds of NumPy's dtypes

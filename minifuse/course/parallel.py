@@ -1,20 +1,14 @@
-"""Checks and cases for tasks about parallel loops: tensors with and without gaps, recorded and compiled runs."""
+"""Cases for tasks about parallel loops: tensors with and without gaps."""
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import access_counting, compiled, oracle
 from .access_counting import Argument
 from .cases import fresh, shapes, strided_like
-from .check import CaseT
-from .draw import rows
-from .loops import FUNCTIONS, Case, Mapped, Reduced, describe_case, operands_of, reduce_cases, run_loop
-from .strided import Array, Strided
-from .student import Student
-from .verdicts import Wrong
+from .loops import FUNCTIONS, Case, Mapped, Reduced, operands_of, reduce_cases
+from .strided import Strided
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -85,11 +79,6 @@ def reductions() -> "SearchStrategy[Reduced]":
     return st.one_of(reduce_cases(), reduce_cases().map(in_order))
 
 
-def in_python(student: Student, slot: str, case: Case) -> Array:
-    """Run a loop in Python, with bounds checks, and return the storage of its output."""
-    return run_loop(lambda *given: access_counting.run(student, slot, *given), case)
-
-
 def call_arguments(case: Case) -> tuple[Argument, ...]:
     """Return the arguments of a call, with an output full of NaN."""
     return FUNCTIONS[case[0]], empty_like(case[1]), *operands_of(case)
@@ -147,126 +136,8 @@ def typical_cases(slot: str) -> Sequence[Case]:
     return [of_reduce(*reduction) for reduction in reductions]
 
 
-def check_no_races(student: Student, slots: Sequence[str]) -> None:
-    """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
-    for slot in slots:
-        for case in typical_cases(slot):
-            if 1 < prod(case[1].shape) < 100:
-                access_counting.check_no_races(
-                    slot, access_counting.run(student, slot, *call_arguments(case)), describe_case(case)
-                )
-
-
-def compile_for_cases(student: Student, slot: str) -> compiled.Compiled:
-    """Compile a slot for the types of its cases."""
-    return compiled.compile_slot(student, slot, *call_arguments(typical_cases(slot)[0]))
-
-
-def check_compiles_in_parallel(student: Student, slots: Sequence[str]) -> None:
-    """Raise `Wrong` if Numba cannot compile a slot, or does not run its outermost loop on many threads."""
-    for slot in slots:
-        compiled.check_parallel(student, slot, compile_for_cases(student, slot))
-        for case in typical_cases(slot):
-            if 1 < prod(case[1].shape) < 100:
-                access_counting.check_all_parallel(
-                    slot, access_counting.run(student, slot, *call_arguments(case)), describe_case(case)
-                )
-
-
-def check_same_when_compiled(student: Student, slots: Sequence[str]) -> None:
-    """Raise `Wrong` if a compiled slot computes other values than expected."""
-    for slot in slots:
-        loop, judge = compile_for_cases(student, slot), oracle.function(slot)
-        for case in typical_cases(slot):
-            expected = run_loop(judge, case)
-            got = run_loop(lambda *given: loop.call(*given), case)  # noqa: B023  # called at once
-            check_equal(slot, expected, got, describe_case(case))
-
-
-def check_equal(slot: str, expected: Array, got: Array, case_text: str) -> None:
-    """Raise `Wrong` if compiled code did not write the expected values."""
-    if np.allclose(expected, got, equal_nan=True):
-        return
-    is_lost = bool(np.isnan(got).all())
-    message = "it writes nothing" if is_lost else "it computes other numbers than in Python"
-    raise Wrong(
-        f"{slot}: in Python it is right, but compiled, {message}",
-        case_text=case_text,
-        expected=expected,
-        got=got,
-        drawing=[*rows(expected, "expected"), *rows(got, "got")] if len(got) < 100 else (),
-        kind="lost" if is_lost else "compiled",
-    )
-
-
-def check_no_allocation(student: Student, slots: Sequence[str]) -> None:
-    """Raise `Wrong` if a loop allocates memory more often for more elements."""
-    for slot in slots:
-        loop = compile_for_cases(student, slot)
-        for is_turned in (False, True):
-            cases = {
-                n: row_major((n // 5, 5)) if not is_turned else reverse_dims(row_major((5, n // 5))) for n in (20, 2000)
-            }
-            given = {n: call_arguments(case_of(slot, a)) for n, a in cases.items()}
-            loop.call(*given[20])
-            compiled.check_no_allocation(slot, lambda n: loop.call(*given[n]), (20, 2000))  # noqa: B023  # called at once
-
-
 def case_of(slot: str, a: Strided) -> Case:
     """Return a case of map, zip or reduce over a tensor of two dims."""
     if slot == "parallel_reduce":
         return of_reduce(a, 1)
     return of_map(row_major(a.shape), a) if slot == "parallel_map" else of_zip(row_major(a.shape), a, a)
-
-
-def count_layout_reads(student: Student, slot: str, a: Strided) -> int:
-    """Count the reads of shapes and strides in a call."""
-    record = access_counting.run(student, slot, *call_arguments(case_of(slot, a)))
-    return record.reads["shape"] + record.reads["strides"]
-
-
-def check_fast_path(student: Student, slots: Sequence[str]) -> None:
-    """Raise `Wrong` if positions are computed for each element of contiguous operands; a reduction may, for each output."""
-    for slot in slots:
-        small, large = ((4, 5), (4, 50)) if slot == "parallel_reduce" else ((4, 5), (8, 25))
-        few, many = count_layout_reads(student, slot, row_major(small)), count_layout_reads(student, slot, row_major(large))
-        if many > few:
-            what = "reduced elements of each output" if slot == "parallel_reduce" else "elements"
-            n, m = (small[1], large[1]) if slot == "parallel_reduce" else (prod(small), prod(large))
-            raise Wrong(
-                f"{slot}: all elements are contiguous, and yet sizes and strides are read {few} times for {n} {what} and "
-                f"{many} times for {m}",
-                kind="slow path",
-            )
-
-
-def check_writes_once(
-    student: Student, slot: str, arguments: Sequence[Argument], case_text: str, kind: str = "memory"
-) -> access_counting.Record:
-    """Raise `Wrong` unless each element of the output is written once and never read. Return the record of the run."""
-    out = next(x for x in arguments if isinstance(x, Strided))
-    record = access_counting.run(student, slot, *arguments)
-    writes, reads, size = record.writes["out.storage"], record.reads["out.storage"], prod(out.shape)
-    if writes != size or reads:
-        raise Wrong(
-            f"{slot}: {size} elements of out are written {writes} times and read {reads} times; a running value belongs in "
-            "a local variable, which is a register, and is stored once",
-            case_text=case_text,
-            kind=kind,
-        )
-    return record
-
-
-def or_out_of_bounds(wrong_answer: Callable[[CaseT], object]) -> Callable[[Wrong], bool]:
-    """Return a `when` for a mistake: the failure is an IndexError, and the mistake's answer raises one too."""
-
-    def when(wrong: Wrong) -> bool:
-        if wrong.kind != "IndexError" or wrong.case is None:
-            return False
-        try:
-            wrong_answer(wrong.case)
-        except IndexError:
-            return True
-        return False
-
-    return when

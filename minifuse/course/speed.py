@@ -1,20 +1,23 @@
 """Measure a student's loops relative to naive loops and to NumPy.
 
-A busy machine slows all of them down. So they run in turns, round by round, and the best round of each counts. If the
-student's loop is too slow, more rounds follow. Only ratios are shown: absolute times depend on the machine.
+The time is taken by the judge, whose clock the student's code cannot change. A busy machine slows all of them down. So they
+run in turns, round by round, and the best round of each counts. If the student's loop is too slow, more rounds follow. Only
+ratios are shown: absolute times depend on the machine.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from .compiled import cached_jit
+from .speed_inputs import inputs
 from .strided import Array
 
 MIN_ROUNDS, MAX_ROUNDS = 4, 16
-Loop = Callable[..., None]
+REPEATS = 4  # calls of the student's loop in one question, so that the question takes no part of the time
 
 
 class Ratio(NamedTuple):
@@ -66,36 +69,42 @@ def naive_matmul(out: Array, a: Array, b: Array) -> None:
             out[row, column] = total
 
 
-NAIVE: dict[str, Loop] = {"fast_chain": naive_chain, "fast_column_sums": naive_column_sums, "fast_matmul": naive_matmul}
+NAIVE: dict[str, Callable[..., None]] = {
+    "fast_chain": naive_chain,
+    "fast_column_sums": naive_column_sums,
+    "fast_matmul": naive_matmul,
+}
 
 
-@cache
-def inputs(slot: str) -> tuple[Array, ...]:
-    """Return the arguments of a loop, the output first. The inputs are larger than the caches of a core.
+def best_ratio(
+    slot: str, run: Callable[[int], None], numpy: Callable[..., object], is_enough: Callable[[Ratio], bool]
+) -> Ratio:
+    """Time three loops in turns and compare their best rounds; continue up to MAX_ROUNDS while `is_enough` is False.
 
-    Rows of the column sums have 8 KB, so all elements of a column fall into the same few sets of a set-associative cache.
+    Parameters
+    ----------
+    slot : str
+    run : function of an int
+        Runs the student's loop so many times, in its process.
+    numpy : function
+        Computes the same with NumPy.
+    is_enough : function of a ratio
     """
-    random = np.random.default_rng(3)
-    if slot == "fast_chain":
-        return np.zeros(1_000_000), random.random(1_000_000), random.random(1_000_000)
-    if slot == "fast_column_sums":
-        return np.zeros(1024), random.random((4096, 1024))
-    return np.zeros((384, 384)), random.random((384, 384)), random.random((384, 384))
-
-
-def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[[Ratio], bool]) -> Ratio:
-    """Time the three loops in turns and compare their best rounds; continue up to MAX_ROUNDS while `is_enough` is False."""
-    arguments = inputs(slot)
-    loops: Sequence[Loop] = (yours, naive, numpy)
+    naive = cached_jit(NAIVE[slot])
+    loops: tuple[Callable[[], object], ...] = (
+        partial(run, REPEATS),
+        partial(naive, *inputs(slot)),
+        partial(numpy, *inputs(slot)),
+    )
     best = [float("inf")] * len(loops)
     for number in range(MAX_ROUNDS + 1):
         for k, loop in enumerate(loops):
             started = time.perf_counter()
-            loop(*arguments)
+            loop()
             seconds = time.perf_counter() - started
             if number:  # the first round fills caches
                 best[k] = min(best[k], seconds)
-        result = Ratio(best[1] / best[0], best[2] / best[0])
+        result = Ratio(best[1] / best[0] * REPEATS, best[2] / best[0] * REPEATS)
         if number >= MIN_ROUNDS and is_enough(result):
             break
     return result

@@ -1,14 +1,17 @@
 """Task 3.1: map, zip and reduce on all cores."""
 
 from collections.abc import Callable
+from functools import partial
+from math import prod
 
 import numpy as np
 
-from .. import oracle, parallel
+from .. import oracle, parallel, parallel_checks
 from ..check import agreement, same
 from ..loops import FUNCTIONS, Mapped, describe_case, drawing, link, run_loop
+from ..questions.parallel import loop_in_python as in_python
 from ..strided import Array, Strided
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
@@ -32,7 +35,7 @@ def is_too_fast(wrong: Wrong) -> bool:
     """Return whether one of these fast paths would have failed in the same way."""
     rules = [lambda out, a: out.strides == a.strides, lambda out, a: is_dense(a), lambda out, a: is_dense(out)]
     for give in map(with_fast_path, rules):
-        if parallel.or_out_of_bounds(give)(wrong):
+        if parallel_checks.or_out_of_bounds(give)(wrong):
             return True
         try:
             if not wrong.kind and same(wrong.got, give(wrong.case)):
@@ -110,7 +113,7 @@ TASK = Task(
         agreement(
             MAP,
             lambda: parallel.mapped(1),
-            lambda s, c: parallel.in_python(s, "parallel_map", c),
+            partial(in_python, "parallel_map"),
             lambda c: run_loop(oracle.function("parallel_map"), c),
             describe=describe_case,
             draw=drawing,
@@ -120,7 +123,7 @@ TASK = Task(
         agreement(
             ZIP,
             lambda: parallel.mapped(2),
-            lambda s, c: parallel.in_python(s, "parallel_zip", c),
+            partial(in_python, "parallel_zip"),
             lambda c: run_loop(oracle.function("parallel_zip"), c),
             describe=describe_case,
             draw=drawing,
@@ -130,25 +133,25 @@ TASK = Task(
         agreement(
             REDUCE,
             parallel.reductions,
-            lambda s, c: parallel.in_python(s, "parallel_reduce", c),
+            partial(in_python, "parallel_reduce"),
             lambda c: run_loop(oracle.function("parallel_reduce"), c),
             describe=describe_case,
             draw=drawing,
             link=lambda c: "folds",
             share=0.8,
         ),
-        Check("no two iterations of a prange meet at one cell", lambda s, e: parallel.check_no_races(s, SLOTS)),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: parallel_checks.check_no_races(s, SLOTS)),
         Check(
             "Numba compiles it, and shares out the outermost loop",
-            lambda s, e: parallel.check_compiles_in_parallel(s, SLOTS),
+            lambda s, e: parallel_checks.check_compiles_in_parallel(s, SLOTS),
         ),
         Check(
             "compiled, it gives the same, on more than 10,000 elements too",
-            lambda s, e: parallel.check_same_when_compiled(s, SLOTS),
+            lambda s, e: parallel_checks.check_same_when_compiled(s, SLOTS),
         ),
-        Check("no memory is taken in the loop", lambda s, e: parallel.check_no_allocation(s, SLOTS)),
+        Check("no memory is taken in the loop", lambda s, e: parallel_checks.check_no_allocation(s, SLOTS)),
         Check("each output is written once", lambda s, e: each_written_once(s)),
-        Check("no index is worked out where all is contiguous", lambda s, e: parallel.check_fast_path(s, SLOTS)),
+        Check("no index is worked out where all is contiguous", lambda s, e: parallel_checks.check_fast_path(s, SLOTS)),
     ),
     mistakes=(
         Mistake(
@@ -168,7 +171,7 @@ TASK = Task(
             "zip reads an operand that is broadcast with its own strides",
             "Read in the shape of the output, an operand has stride 0 along the dims that it repeats: broadcast_strides.",
             wrong_answer=without_broadcasting,
-            when=parallel.or_out_of_bounds(without_broadcasting),
+            when=parallel_checks.or_out_of_bounds(without_broadcasting),
             check=ZIP,
         ),
         Mistake(
@@ -212,8 +215,10 @@ TASK = Task(
 )
 
 
-def each_written_once(student: Student) -> None:
+def each_written_once(student: StudentProcess) -> None:
     """Raise `Wrong` if one of the three stores an element twice or reads the output."""
     for slot in SLOTS:
-        for case in parallel.typical_cases(slot)[:2]:
-            parallel.check_writes_once(student, slot, parallel.call_arguments(case), describe_case(case))
+        cases = parallel.typical_cases(slot)[:2]
+        found = parallel_checks.accesses_of(student, slot, *map(parallel_checks.call_arguments, cases))
+        for case, facts in zip(cases, found, strict=True):
+            parallel_checks.check_writes_once(slot, facts, prod(case[1].shape), describe_case(case))

@@ -1,23 +1,21 @@
 """Task 3.2: matmul on all cores."""
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import (
-    access_counting,
-    compiled,
-    oracle,
-    parallel,
-)
+from .. import oracle, parallel, parallel_checks
+from ..access_facts import AccessFacts
 from ..cases import fresh, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..loops import describe_layout
+from ..questions.parallel import Arguments, product_in_python, when_compiled
 from ..strided import Array, Strided
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
@@ -87,7 +85,7 @@ def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
     return agreement(
         PRODUCT,
         cases,
-        lambda s, c: answer(lambda *given: access_counting.run(s, SLOT, *given), c),
+        product_in_python,
         lambda c: answer(oracle.function(SLOT), c),
         describe=describe_case,
         draw=drawing,
@@ -100,30 +98,35 @@ def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
     return fresh((*batch, m, n)), parallel.row_major((*batch, m, k)), parallel.row_major((k, n), -7)
 
 
-def run(student: Student, case: Case) -> access_counting.Record:
-    """Run the student's product in Python, recorded."""
-    return access_counting.run(student, SLOT, parallel.empty_like(case[0]), *case[1:])
+def given(case: Case) -> Arguments:
+    """Return the arguments of a call, with an output full of NaN."""
+    return parallel.empty_like(case[0]), *case[1:]
 
 
-def ready(student: Student) -> compiled.Compiled:
-    """Compile the student's product."""
-    return compiled.compile_slot(student, SLOT, *of_sizes(2, 3, 4, (2,)))
+def accesses_of(student: StudentProcess, *cases: Case) -> list[AccessFacts]:
+    """Run the student's product in Python, and return its accesses for each case."""
+    return parallel_checks.accesses_of(student, SLOT, *map(given, cases))
 
 
-def check_no_races(student: Student) -> None:
+FIRST = given(of_sizes(2, 3, 4, (2,)))  # for whose types the product is compiled
+
+
+def check_no_races(student: StudentProcess) -> None:
     """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
-    for case in (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,))):
-        access_counting.check_no_races(SLOT, run(student, case), describe_case(case))
+    cases = (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,)))
+    for case, facts in zip(cases, accesses_of(student, *cases), strict=True):
+        parallel_checks.check_races(SLOT, facts, describe_case(case))
 
 
-def compiles_in_parallel(student: Student) -> None:
+def compiles_in_parallel(student: StudentProcess) -> None:
     """Raise `Wrong` if Numba cannot compile the product, or an output is written outside of a prange."""
-    compiled.check_parallel(student, SLOT, ready(student))
+    parallel_checks.check_parallel(SLOT, parallel_checks.loop_source(student, SLOT, FIRST))
     case = of_sizes(3, 4, 5, (2,))
-    access_counting.check_all_parallel(SLOT, run(student, case), describe_case(case))
+    (facts,) = accesses_of(student, case)
+    parallel_checks.check_all_parallel(SLOT, facts, describe_case(case))
 
 
-def same_compiled(student: Student) -> None:
+def same_compiled(student: StudentProcess) -> None:
     """Raise `Wrong` if the compiled product writes other values."""
     turned = parallel.reverse_dims(parallel.row_major((40, 33)))
     cases = [
@@ -132,44 +135,43 @@ def same_compiled(student: Student) -> None:
         of_sizes(7, 8, 9, (2, 3)),
         (fresh((33, 5)), turned, of_sizes(1, 40, 5)[2]),
     ]
-    found = ready(student)
-    for case in cases:
-        expected = answer(oracle.function(SLOT), case)
-        parallel.check_equal(SLOT, expected, answer(found.call, case), describe_case(case))
+    found = student.ask(partial(when_compiled, SLOT), (FIRST, [given(case) for case in cases]))
+    for case, got in zip(cases, found, strict=True):
+        parallel_checks.check_equal(SLOT, answer(oracle.function(SLOT), case), got, describe_case(case))
 
 
-def no_memory(student: Student) -> None:
+def no_memory(student: StudentProcess) -> None:
     """Raise `Wrong` if allocated arrays grow with the sizes, or the compiled loops allocate."""
-    few, many = [max(run(student, of_sizes(*sizes)).made, default=0) for sizes in ((3, 4, 5), (6, 8, 10))]
+    found = accesses_of(student, of_sizes(3, 4, 5), of_sizes(6, 8, 10))
+    few, many = [max(facts.made, default=0) for facts in found]
     if many > few:
         raise Wrong(
             f"{SLOT} makes an array of {few} elements for sizes 3, 4, 5, and of {many} for 6, 8, 10; a product needs no "
             "more memory than its operands and its output",
             kind="intermediate",
         )
-    found, cases = ready(student), {n: of_sizes(n // 10, 10, 10) for n in (20, 2000)}
-    found.call(*cases[20])
-    compiled.check_no_allocation(SLOT, lambda n: found.call(*cases[n]), (20, 2000))
+    cases = [given(of_sizes(n // 10, 10, 10)) for n in parallel_checks.SIZES]
+    parallel_checks.check_allocations(student, SLOT, FIRST, cases)
 
 
-def each_once(student: Student) -> None:
+def each_once(student: StudentProcess) -> None:
     """Raise `Wrong` if an output is written twice, or an operand is read more than once per product."""
     case = of_sizes(3, 4, 5, (2,))
-    record = parallel.check_writes_once(student, SLOT, case, describe_case(case))
+    (facts,) = accesses_of(student, case)
+    parallel_checks.check_writes_once(SLOT, facts, prod(case[0].shape), describe_case(case))
     products = prod(case[0].shape) * 4
     for name in ("a.storage", "b.storage"):
-        if record.reads[name] > products:
+        if (reads := facts.reads.get(name, 0)) > products:
             raise Wrong(
-                f"{SLOT}: {record.reads[name]} elements of {name[0]} are read for {products} products",
+                f"{SLOT}: {reads} elements of {name[0]} are read for {products} products",
                 case_text=describe_case(case),
                 kind="reads",
             )
 
 
-def steps_along(student: Student) -> None:
+def steps_along(student: StudentProcess) -> None:
     """Raise `Wrong` if a longer inner dim leads to more reads of sizes and strides."""
-    short, long = [run(student, of_sizes(3, k, 5)).reads for k in (4, 40)]
-    few, many = [reads["shape"] + reads["strides"] for reads in (short, long)]
+    few, many = map(parallel_checks.layout_reads, accesses_of(student, *[of_sizes(3, k, 5) for k in (4, 40)]))
     if many > few:
         raise Wrong(
             f"{SLOT}: sizes and strides are read {few} times for sums of 4 products, and {many} times for sums of 40; the "
@@ -253,21 +255,21 @@ TASK = Task(
             "the batch of an operand is read with its own strides, though it is broadcast",
             "A batch of size 1, or none at all, stands still: broadcast_strides gives it stride 0.",
             wrong_answer=with_batches_as_they_are,
-            when=parallel.or_out_of_bounds(with_batches_as_they_are),
+            when=parallel_checks.or_out_of_bounds(with_batches_as_they_are),
             check=PRODUCT,
         ),
         Mistake(
             "the last two strides of b are swapped",
             "b[k, n] is stored at k * strides[-2] + n * strides[-1]: a column of b goes down in steps of strides[-2].",
             wrong_answer=with_b_turned,
-            when=parallel.or_out_of_bounds(with_b_turned),
+            when=parallel_checks.or_out_of_bounds(with_b_turned),
             check=PRODUCT,
         ),
         Mistake(
             "the offsets of the operands are left out",
             "A view may begin anywhere in its storage; place_of takes an offset.",
             wrong_answer=without_offsets,
-            when=parallel.or_out_of_bounds(without_offsets),
+            when=parallel_checks.or_out_of_bounds(without_offsets),
             check=PRODUCT,
         ),
         Mistake(

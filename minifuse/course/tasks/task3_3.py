@@ -1,86 +1,45 @@
 """Task 3.3: map, zip and reduce as CUDA kernels."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from math import prod
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import oracle, simulated
+from .. import launches, oracle
+from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import FUNCTIONS, describe_layout
 from ..oracle.module3 import THREADS
-from ..parallel import empty_like, flipped, gapped, reverse_dims, row_major
+from ..parallel import flipped, gapped, reverse_dims, row_major
 from ..strided import Array, Strided
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ...simt.trace import Trace
+    pass
 
 SIZES = (1, 31, 32, 33, 129)
 
 
-class Case(NamedTuple):
-    """One launch of a kernel: the slot, the arguments, and the threads per block."""
-
-    slot: str
-    fn: str
-    arguments: tuple[Any, ...]
-    """The arguments of the slot, out first."""
-    grid: int
-    block: int
-
-    @property
-    def out(self) -> Strided | Array:
-        """Return the output: a tensor, or a flat array."""
-        out: Strided | Array = self.arguments[0]
-        return out
-
-    def describe(self) -> str:
-        """Return the launch as text."""
-        parts = [f"fn = {self.fn}"] if self.fn else []
-        for name, x in zip(("out", "a", "b"), self.arguments, strict=False):
-            if isinstance(x, Strided | np.ndarray):
-                parts.append(f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of {len(x)} elements")
-        if self.slot == "cuda_reduce":
-            parts.append(f"dim {self.arguments[2]}, start {self.arguments[3]}")
-        return "; ".join([*parts, simulated.describe_launch(self.grid, self.block)])
-
-    def fresh(self) -> tuple[Any, ...]:
-        """Return the arguments with a new output."""
-        out = empty_like(self.out) if isinstance(self.out, Strided) else np.full(len(self.out), np.nan)
-        return out, *self.arguments[1:]
-
-    def kernel(self, student: Student) -> FunctionType:
-        """Return the student's kernel for the launch."""
-        made = student.raw(self.slot)
-        if not self.fn:
-            return made
-        kernel: FunctionType = made(FUNCTIONS[self.fn])
-        if not callable(kernel):
-            raise Wrong(
-                f"{self.slot} returns {kernel}; it must define the kernel and return it: return kernel", kind="no kernel"
-            )
-        return kernel
-
-    def launch(self, student: Student) -> simulated.Launch:
-        """Return the launch for a GPU."""
-        return simulated.Launch(self.slot, partial(self.kernel, student), self.grid, self.block, self.fresh())
-
-    def expected(self) -> Array:
-        """Return the right storage of the output."""
-        given = self.fresh()
-        judge = oracle.function(self.slot)
-        (judge(FUNCTIONS[self.fn]) if self.fn else judge)(*given)
-        return memory(given[0])
+def describe_case(case: Launch) -> str:
+    """Return a launch as text."""
+    parts = [f"fn = {case.operator}"] if case.operator else []
+    for name, x in zip(("out", "a", "b"), case.arguments, strict=False):
+        if isinstance(x, Strided | np.ndarray):
+            parts.append(f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of {len(x)} elements")
+    if case.slot == "cuda_reduce":
+        parts.append(f"dim {case.arguments[2]}, start {case.arguments[3]}")
+    return "; ".join([*parts, launches.describe_launch(case.grid, case.block)])
 
 
-def memory(out: Strided | Array) -> Array:
-    """Return the flat storage of an output."""
-    return out.storage if isinstance(out, Strided) else out
+def expected_of(case: Launch) -> Array:
+    """Return the right storage of the output."""
+    given = case.fresh()
+    judge = oracle.function(case.slot)
+    (judge(FUNCTIONS[case.operator]) if case.operator else judge)(*given)
+    return flat(given[0])
 
 
 def exact(x: Strided) -> Strided:
@@ -88,15 +47,15 @@ def exact(x: Strided) -> Strided:
     return x._replace(storage=x.storage[x.offset : x.offset + prod(x.shape)].copy(), offset=0)
 
 
-def of_map(out: Strided, a: Strided, block: int) -> Case:
+def of_map(out: Strided, a: Strided, block: int) -> Launch:
     """Return a launch of map."""
-    return Case("cuda_map", "x + 1", (out, a), simulated.blocks(prod(out.shape), block), block)
+    return Launch("cuda_map", "x + 1", (out, a), launches.blocks(prod(out.shape), block), block)
 
 
-def of_zip(out: Strided, a: Strided, b: Strided, block: int) -> Case:
+def of_zip(out: Strided, a: Strided, b: Strided, block: int) -> Launch:
     """Return a launch of zip, in which broadcast dims have stride 0."""
     spread = [read_as(x, out.shape) for x in (a, b)]
-    return Case("cuda_zip", "10 * x + y", (out, *spread), simulated.blocks(prod(out.shape), block), block)
+    return Launch("cuda_zip", "10 * x + y", (out, *spread), launches.blocks(prod(out.shape), block), block)
 
 
 def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
@@ -108,21 +67,21 @@ def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
     return x._replace(shape=shape, strides=tuple(s // size for s in steps))
 
 
-def of_reduce(a: Strided, dim: int, fn: str = "x + y") -> Case:
+def of_reduce(a: Strided, dim: int, fn: str = "x + y") -> Launch:
     """Return a launch of reduce with one block for each output."""
     out = exact(row_major([1 if d == dim else n for d, n in enumerate(a.shape)]))
     start = 0.0 if fn == "x + y" else -np.inf
-    return Case("cuda_reduce", fn, (out, a, dim, start), prod(out.shape), THREADS)
+    return Launch("cuda_reduce", fn, (out, a, dim, start), prod(out.shape), THREADS)
 
 
-def of_sum(size: int) -> Case:
+def of_sum(size: int) -> Launch:
     """Return a launch of the block sum."""
-    grid = simulated.blocks(size, THREADS)
-    return Case("cuda_block_sum", "", (np.zeros(grid), np.arange(1.0, size + 1)), grid, THREADS)
+    grid = launches.blocks(size, THREADS)
+    return Launch("cuda_block_sum", "", (np.zeros(grid), np.arange(1.0, size + 1)), grid, THREADS)
 
 
 @cache
-def cases(slot: str) -> list[Case]:
+def cases(slot: str) -> list[Launch]:
     """Return launches of a slot, the simplest first: sizes near those of warps and blocks, any layouts."""
     flat = [exact(row_major((n,))) for n in SIZES]
     if slot == "cuda_map":
@@ -147,93 +106,86 @@ def cases(slot: str) -> list[Case]:
 SLOTS = ("cuda_map", "cuda_zip", "cuda_block_sum", "cuda_reduce")
 
 
-def launched(student: Student, case: Case) -> "Trace":
+def launched(student: StudentProcess, case: Launch) -> LaunchFacts:
     """Run a launch in the interpreter, and raise `Wrong` if its output is wrong."""
-    given, expected, case_text = case.fresh(), case.expected(), case.describe()
-    found = simulated.trace(student, case.slot, case.kernel(student), case.grid, case.block, *given, case_text=case_text)
-    got = memory(given[0])
-    simulated.check_all_written(got, expected, case.slot, case_text, simulated.describe_launch(case.grid, case.block))
-    if not np.allclose(got, expected, equal_nan=True):
-        raise Wrong(simulated.differs(case.slot, expected, got), case=case, case_text=case_text, expected=expected, got=got)
+    expected, case_text = expected_of(case), describe_case(case)
+    found = launches.facts_of(student, case)
+    launches.check_all_written(found.out, expected, case.slot, case_text, launches.describe_launch(case.grid, case.block))
+    if not np.allclose(found.out, expected, equal_nan=True):
+        message = launches.differs(case.slot, expected, found.out)
+        raise Wrong(message, case=case, case_text=case_text, expected=expected, got=found.out)
     return found
 
 
-def is_right(slot: str) -> Callable[[Student, Effort], None]:
+def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
     """Return a check that all launches of a slot are right."""
-    return simulated.until_wrong(launched, lambda: cases(slot))
+    return launches.until_wrong(launched, lambda: cases(slot), describe_case)
 
 
-def reads_once(student: Student, effort: Effort) -> None:
+def reads_once(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if an element is read from global memory, or written to it, more than once."""
-    launches = []
+    repeated = []
     for slot in SLOTS:
         for case in cases(slot)[:4]:
-            found, case_text = launched(student, case), case.describe()
+            found, case_text = launched(student, case), describe_case(case)
             for name, x in zip(("a", "b"), case.arguments[1:], strict=False):
                 if isinstance(x, Strided | np.ndarray):
-                    simulated.check_reads(student, slot, found, name, 1, "since one thread needs it", case_text)
-            simulated.check_writes_once(student, slot, found, prod(case.out.shape), case_text)
-            shares(student, case, found)
-            launches.append((case.launch(student), case.expected()))
-    if note := simulated.note_of_gpu(launches):
+                    launches.check_reads(slot, found, name, 1, "since one thread needs it", case_text)
+            launches.check_writes_once(slot, found, prod(case.out.shape), case_text)
+            shares(case, found)
+            repeated.append((case, found.out))
+    if note := launches.note_of_gpu(student, repeated):
         student.notes.append(note)
 
 
-def shares(student: Student, case: Case, found: "Trace") -> None:
+def shares(case: Launch, found: LaunchFacts) -> None:
     """Raise `Wrong` if a thread reads more than its part, or adds up all partial sums."""
-    from ...simt.record import LOAD
-
     if case.slot not in ("cuda_reduce", "cuda_block_sum"):
         return
-    events = found.events
-    rows = [k for k, info in enumerate(found.arrays) if info.name.split("[")[0] == "a"]
-    threads = (events.block * THREADS + events.thread)[np.isin(events.array, rows) & (events.kind == LOAD)]
-    most = int(np.bincount(threads).max(initial=0))
-    length = case.arguments[1].shape[case.arguments[2]] if case.fn else THREADS
+    most = found.of("a").most_by_thread
+    length = case.arguments[1].shape[case.arguments[2]] if case.operator else THREADS
     part = -(-length // THREADS)
     if most > part:
         raise Wrong(
             f"{case.slot}: one thread reads {most} elements of {length}, though there are {THREADS} threads in the block: "
             f"{part} each {'is' if part == 1 else 'are'} enough",
-            case_text=case.describe(),
-            lines=simulated.lines_of_accesses(student, found, "a"),
+            case_text=describe_case(case),
+            lines=found.of("a").load_lines,
             kind="one thread",
         )
-    rows = [k for k, info in enumerate(found.arrays) if info.space == "shared"]
-    threads = (events.block * THREADS + events.thread)[np.isin(events.array, rows) & (events.kind == LOAD)]
-    most = int(np.bincount(threads).max(initial=0))
-    if most > THREADS // 2:
+    if found.most_shared > THREADS // 2:
         raise Wrong(
-            f"{case.slot}: one thread reads {most} cells of shared memory, while the others of its block wait. In pairs, "
-            f"{THREADS // 2} threads add at once, then {THREADS // 4}: {THREADS.bit_length() - 1} steps lead to the sum",
-            case_text=case.describe(),
+            f"{case.slot}: one thread reads {found.most_shared} cells of shared memory, while the others of its block wait. "
+            f"In pairs, {THREADS // 2} threads add at once, then {THREADS // 4}: {THREADS.bit_length() - 1} steps lead to "
+            "the sum",
+            case_text=describe_case(case),
             kind="one thread",
         )
 
 
-def part_only(case: Case) -> Array:
+def part_only(case: Launch) -> Array:
     """Reduce only the first element of each thread."""
     out, a, dim, start = case.fresh()
     array = np.take(a.array(), range(min(a.shape[dim], THREADS)), axis=dim)
     cut = row_major(array.shape)
     cut.array()[...] = array
-    oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, cut, dim, start)
-    return memory(out)
+    oracle.function("cuda_reduce")(FUNCTIONS[case.operator])(out, cut, dim, start)
+    return flat(out)
 
 
-def from_zero(case: Case) -> Array:
+def from_zero(case: Launch) -> Array:
     """Reduce with threads that start from 0."""
     out, a, dim, _ = case.fresh()
-    oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, a, dim, 0.0)
-    return memory(out)
+    oracle.function("cuda_reduce")(FUNCTIONS[case.operator])(out, a, dim, 0.0)
+    return flat(out)
 
 
-def number_as_place(case: Case) -> Array:
+def number_as_place(case: Launch) -> Array:
     """Map with the number of the thread as position in both storages."""
     out, a = case.fresh()
     size = prod(out.shape)
     out.storage[:size] = a.storage[:size] + 1
-    return memory(out)
+    return flat(out)
 
 
 def is_full(wrong: Wrong) -> bool:
@@ -243,7 +195,7 @@ def is_full(wrong: Wrong) -> bool:
 
 def slot_of(wrong: Wrong) -> str:
     """Return the slot of a launch; "" if the failure is not of a launch."""
-    return wrong.case.slot if isinstance(wrong.case, Case) else ""
+    return wrong.case.slot if isinstance(wrong.case, Launch) else ""
 
 
 RIGHT = {

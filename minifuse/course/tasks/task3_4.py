@@ -1,67 +1,57 @@
 """Task 3.4: matmul as a CUDA kernel, in tiles of shared memory."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import oracle, simulated
+from .. import launches, oracle
 from ..draw import rows
+from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import describe_layout
 from ..oracle.module3 import TILE
-from ..parallel import empty_like, flipped, gapped, row_major
+from ..parallel import flipped, gapped, row_major
 from ..strided import Array, Strided
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ...simt.trace import Trace
+    pass
 
 ONE_BLOCK_PRODUCT, TILED_PRODUCT = "cuda_one_block_matmul", "cuda_matmul"
 PRACTICE = "one block: both matrices in shared memory, sizes up to a tile"
 TILES = "tiles: every product is summed, whatever the sizes, layouts and batches"
 
 
-Operands = tuple[Strided | Array, Strided | Array, Strided | Array]  # out, a, b
+def describe_case(case: Launch) -> str:
+    """Return a launch as text."""
+    case_text = [
+        f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of shape {x.shape}"
+        for name, x in zip(("out", "a", "b"), case.arguments, strict=True)
+    ]
+    return "; ".join([*case_text, f"{case.grid} blocks of {TILE} x {TILE} threads"])
 
 
-class Case(NamedTuple):
-    """One launch: the slot, the operands and the number of blocks."""
-
-    slot: str
-    arguments: Operands
-    grid: tuple[int, int, int]
-
-    def describe(self) -> str:
-        """Return the launch as text."""
-        case_text = [
-            f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of shape {x.shape}"
-            for name, x in zip(("out", "a", "b"), self.arguments, strict=True)
-        ]
-        return "; ".join([*case_text, f"{self.grid} blocks of {TILE} x {TILE} threads"])
-
-    def fresh(self) -> Operands:
-        """Return the arguments with a new output."""
-        out, a, b = self.arguments
-        return (empty_like(out) if isinstance(out, Strided) else np.full(out.shape, np.nan)), a, b
-
-    def launch(self, student: Student) -> simulated.Launch:
-        """Return the launch for a GPU."""
-        return simulated.Launch(self.slot, partial(student.raw, self.slot), self.grid, (TILE, TILE), self.fresh())
-
-    def expected(self) -> Array:
-        """Return the right output."""
-        given = self.fresh()
-        oracle.function(self.slot)(*given)
-        return memory(given[0])
+def expected_of(case: Launch) -> Array:
+    """Return the right output."""
+    given = case.fresh()
+    oracle.function(case.slot)(*given)
+    return flat(given[0])
 
 
-def memory(out: Strided | Array) -> Array:
-    """Return the flat storage of an output."""
-    return out.storage if isinstance(out, Strided) else out.reshape(-1)
+def of_slot(slot: str, arguments: tuple[Strided | Array, ...], grid: tuple[int, int, int]) -> Launch:
+    """Return a launch in blocks of TILE x TILE threads."""
+    return Launch(slot, "", arguments, grid, (TILE, TILE))
+
+
+def grid_of(case: Launch) -> tuple[int, int, int]:
+    """Return the numbers of blocks across, down, and in the batch."""
+    assert isinstance(case.grid, tuple)
+    across, down, batch = case.grid
+    return across, down, batch
 
 
 def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
@@ -70,11 +60,11 @@ def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
     return made._replace(storage=made.storage[: prod(shape)].copy())
 
 
-def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
+def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Launch:
     """Return a launch with enough blocks to cover the output with tiles."""
     batch, m, n = max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2]
-    return Case(
-        TILED_PRODUCT, (out or tight((batch, m, n)), a, b), (simulated.blocks(n, TILE), simulated.blocks(m, TILE), batch)
+    return of_slot(
+        TILED_PRODUCT, (out or tight((batch, m, n)), a, b), (launches.blocks(n, TILE), launches.blocks(m, TILE), batch)
     )
 
 
@@ -85,12 +75,12 @@ def across(x: Strided) -> Strided:
 
 
 @cache
-def cases(slot: str) -> list[Case]:
+def cases(slot: str) -> list[Launch]:
     """Return launches of a slot: full tiles, then partial tiles, then other layouts and batches."""
     if slot == ONE_BLOCK_PRODUCT:
         sizes = (TILE, 1, 3, TILE - 1)
         made = [[np.arange(first, first + n * n * 1.0).reshape(n, n) for first in (1, -7)] for n in sizes]
-        return [Case(ONE_BLOCK_PRODUCT, (np.zeros_like(a), a, b), (1, 1, 1)) for a, b in made]
+        return [of_slot(ONE_BLOCK_PRODUCT, (np.zeros_like(a), a, b), (1, 1, 1)) for a, b in made]
     t = TILE
     return [
         of_tiles(tight((1, t, t)), tight((1, t, t), -7)),
@@ -105,17 +95,16 @@ def cases(slot: str) -> list[Case]:
     ]
 
 
-def launched(student: Student, case: Case) -> "Trace":
+def launched(student: StudentProcess, case: Launch) -> LaunchFacts:
     """Run a launch in the interpreter, and raise `Wrong` if its output is wrong."""
-    given, expected, case_text = case.fresh(), case.expected(), case.describe()
-    block = (TILE, TILE)
-    found = simulated.trace(student, case.slot, student.raw(case.slot), case.grid, block, *given, case_text=case_text)
-    got = memory(given[0])
-    simulated.check_all_written(got, expected, case.slot, case_text, simulated.describe_launch(case.grid, block))
+    expected, case_text = expected_of(case), describe_case(case)
+    found = launches.facts_of(student, case)
+    got = found.out
+    launches.check_all_written(got, expected, case.slot, case_text, launches.describe_launch(case.grid, case.block))
     if not np.allclose(got, expected, equal_nan=True):
         drawn = [*rows(array_of(case.arguments[1]), "a"), *rows(array_of(case.arguments[2]), "b")]
         drawn += [*rows(expected, "expected"), *rows(got, "got")]
-        message = simulated.differs(case.slot, expected, got)
+        message = launches.differs(case.slot, expected, got)
         raise Wrong(message, case_text=case_text, expected=expected, got=got, drawing=drawn, link="matmul")
     return found
 
@@ -125,29 +114,28 @@ def array_of(x: Strided | Array) -> Array:
     return x.array() if isinstance(x, Strided) else x
 
 
-def is_right(slot: str) -> Callable[[Student, Effort], None]:
+def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
     """Return a check that all launches of a slot are right."""
-    return simulated.until_wrong(launched, lambda: cases(slot))
+    return launches.until_wrong(launched, lambda: cases(slot), describe_case)
 
 
-def reads_once_a_tile(student: Student, effort: Effort) -> None:
+def reads_once_a_tile(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if an element is read from global memory more than once per tile of the output that needs it."""
-    launches = []
+    repeated = []
     for slot in (ONE_BLOCK_PRODUCT, TILED_PRODUCT):
         for case in cases(slot)[:5]:
-            found, case_text = launched(student, case), case.describe()
-            across, down, _ = case.grid
+            found, case_text = launched(student, case), describe_case(case)
+            across, down, _ = grid_of(case)
             why = "by each tile of out that needs it: then it is in shared memory, where the whole block reads it"
-            simulated.check_reads(student, slot, found, "a", across, why, case_text)
-            simulated.check_reads(student, slot, found, "b", down, why, case_text)
-            out = case.arguments[0]
-            simulated.check_writes_once(student, slot, found, prod(out.shape), case_text)
-            launches.append((case.launch(student), case.expected()))
-    if note := simulated.note_of_gpu(launches):
+            launches.check_reads(slot, found, "a", across, why, case_text)
+            launches.check_reads(slot, found, "b", down, why, case_text)
+            launches.check_writes_once(slot, found, prod(case.out.shape), case_text)
+            repeated.append((case, found.out))
+    if note := launches.note_of_gpu(student, repeated):
         student.notes.append(note)
 
 
-def with_a_tile_turned(case: Case) -> Array:
+def with_a_tile_turned(case: Launch) -> Array:
     """Multiply with the two indices of the tile of b exchanged."""
     out, a, b = case.fresh()
     if case.slot != TILED_PRODUCT or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
@@ -158,19 +146,19 @@ def with_a_tile_turned(case: Case) -> Array:
     turned = tight(b.shape)
     turned.array()[...] = tiles.reshape(b.shape)
     oracle.function(TILED_PRODUCT)(out, a, turned)
-    return memory(out)
+    return flat(out)
 
 
 def has_only_full_tiles(wrong: Wrong) -> bool:
     """Return whether all tiles of a launch are full."""
-    if not isinstance(wrong.case, Case):
+    if not isinstance(wrong.case, Launch):
         return False
     return not any(n % TILE for x in wrong.case.arguments for n in x.shape[-2:])
 
 
 def is_repeated(wrong: Wrong) -> bool:
     """Return whether the operands of a launch have different batch sizes."""
-    if not isinstance(wrong.case, Case) or wrong.case.slot != TILED_PRODUCT:
+    if not isinstance(wrong.case, Launch) or wrong.case.slot != TILED_PRODUCT:
         return False
     _, a, b = wrong.case.arguments
     return bool(a.shape[0] != b.shape[0])

@@ -5,19 +5,15 @@ from functools import partial
 
 import numpy as np
 
-from .. import (
-    access_counting,
-    compiled,
-    oracle,
-    simulated,
-    speed,
-)
+from .. import launches, oracle, parallel_checks, speed
+from ..access_facts import AccessFacts
 from ..check import failure_of_error
+from ..questions.parallel import in_python, when_compiled
+from ..questions.task3_5 import run_compiled
 from ..strided import Array
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import StudentError, Wrong
-from ..worker import lines_of
 
 Arrays = tuple[Array, ...]
 CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
@@ -52,65 +48,66 @@ def describe_case(arguments: Arrays) -> str:
     return "; ".join(f"{name} of shape {x.shape}" for name, x in zip(("out", "a", "b"), arguments, strict=False))
 
 
-def is_right(slot: str) -> Callable[[Student, Effort], None]:
+def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
     """Return a check that a slot computes in Python what NumPy does."""
 
-    def run(student: Student, effort: Effort) -> None:
+    def run(student: StudentProcess, effort: Effort) -> None:
         for size in (1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33):
             given, expected = fresh(case(slot, size)), fresh(case(slot, size))
             oracle.function(slot)(*expected)
             try:
-                access_counting.run(student, slot, *given)
-            except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-                raised = StudentError(type(error).__name__, str(error), lines_of(error, student.folder))
-                raise failure_of_error(raised, None, describe_case(given), expected[0]) from error
-            if not np.allclose(given[0], expected[0], equal_nan=True):
-                message = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
-                raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=given[0])
+                got = student.ask(partial(in_python, slot), given)
+            except StudentError as error:
+                if error.kind not in ("IndexError", "TypeError", "ValueError", "ZeroDivisionError"):
+                    raise
+                raise failure_of_error(error, None, describe_case(given), expected[0]) from error
+            if not np.allclose(got, expected[0], equal_nan=True):
+                message = launches.differs(slot, expected[0].reshape(-1), got.reshape(-1))
+                raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=got)
 
     return run
 
 
-def check_no_races(student: Student) -> None:
+def check_no_races(student: StudentProcess) -> None:
     """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
     for slot in SLOTS:
         given = fresh(case(slot, 20))
-        access_counting.check_no_races(slot, access_counting.run(student, slot, *given), describe_case(given))
+        (facts,) = parallel_checks.accesses_of(student, slot, given)
+        parallel_checks.check_races(slot, facts, describe_case(given))
 
 
-def ready(student: Student, slot: str) -> compiled.Compiled:
-    """Compile a slot."""
-    return compiled.compile_slot(student, slot, *fresh(case(slot, 5)))
+def first(slot: str) -> Arrays:
+    """Return the arguments for whose types a slot is compiled."""
+    return fresh(case(slot, 5))
 
 
-def compiles_in_parallel(student: Student) -> None:
+def compiles_in_parallel(student: StudentProcess) -> None:
     """Raise `Wrong` if Numba cannot compile a loop, or does not parallelize it, or it writes other values."""
     for slot in SLOTS:
-        found, given, expected = ready(student, slot), fresh(case(slot, 129)), fresh(case(slot, 129))
-        compiled.check_parallel(student, slot, found)
-        access_counting.check_all_parallel(
-            slot, access_counting.run(student, slot, *fresh(case(slot, 20))), describe_case(given)
-        )
-        found.call(*given)
+        given, expected = fresh(case(slot, 129)), fresh(case(slot, 129))
+        parallel_checks.check_parallel(slot, parallel_checks.loop_source(student, slot, first(slot)))
+        (facts,) = parallel_checks.accesses_of(student, slot, fresh(case(slot, 20)))
+        parallel_checks.check_all_parallel(slot, facts, describe_case(given))
+        (got,) = student.ask(partial(when_compiled, slot), (first(slot), [given]))
         oracle.function(slot)(*expected)
-        if not np.allclose(given[0], expected[0], equal_nan=True):
+        if not np.allclose(got, expected[0], equal_nan=True):
             raise Wrong(
                 f"{slot}: in Python it is right, but compiled it is not", case_text=describe_case(given), kind="compiled"
             )
 
 
-def in_order(student: Student) -> None:
+def in_order(student: StudentProcess) -> None:
     """Raise `Wrong` if most reads are not of a recently read cache line, or the chain stores intermediates."""
     for slot in SLOTS:
         given = arguments(slot, 2, 2 * CACHED_LINES, 24)
-        record = access_counting.run(student, slot, *given)
+        (facts,) = parallel_checks.accesses_of(student, slot, given)
         if slot == CHAIN:
-            in_one_pass(record, len(given[0]), describe_case(given))
+            in_one_pass(facts, len(given[0]), describe_case(given))
         for name in ("a", "b"):
-            at_hand(slot, name, record, describe_case(given))
+            at_hand(slot, name, facts, describe_case(given))
 
 
-def in_one_pass(record: access_counting.Record, size: int, case_text: str) -> None:
+def in_one_pass(record: AccessFacts, size: int, case_text: str) -> None:
     """Raise `Wrong` if the chain stores an intermediate."""
     if made := [n for n in record.made if n >= size]:
         raise Wrong(
@@ -119,16 +116,16 @@ def in_one_pass(record: access_counting.Record, size: int, case_text: str) -> No
             case_text=case_text,
             kind="passes",
         )
-    if record.reads["out"]:
+    if reads := record.reads.get("out", 0):
         raise Wrong(
-            f"{CHAIN} reads {record.reads['out']} elements of out: one loop wrote them to memory, another fetches them",
+            f"{CHAIN} reads {reads} elements of out: one loop wrote them to memory, another fetches them",
             case_text=case_text,
             lines=[record.places["out"][0][1]],
             kind="passes",
         )
 
 
-def at_hand(slot: str, name: str, record: access_counting.Record, case_text: str) -> None:
+def at_hand(slot: str, name: str, record: AccessFacts, case_text: str) -> None:
     """Raise `Wrong` if most reads of an array are of a cache line that was not read recently."""
     read, waits, cached_lines = record.places.get(name, []), [], dict[int, None]()
     for address, line in read:
@@ -149,11 +146,10 @@ def at_hand(slot: str, name: str, record: access_counting.Record, case_text: str
         )
 
 
-def in_vectors(student: Student) -> None:
+def in_vectors(student: StudentProcess) -> None:
     """Raise `Wrong` if a loop has no SIMD instructions."""
     for slot in SLOTS:
-        student.count(slot)
-        if ready(student, slot).packed == 0:
+        if parallel_checks.loop_source(student, slot, first(slot)).packed == 0:
             raise Wrong(
                 f"{slot}: every instruction of its compiled loop computes one element. A core has registers for 2 to 8 "
                 "float64s, and LLVM uses them where each iteration does the same few operations on neighbours",
@@ -166,20 +162,17 @@ def is_enough(slot: str, ratio: speed.Ratio) -> bool:
     return ratio.to_naive >= NEEDED and ratio.to_numpy >= FULL[slot]
 
 
-def is_fast(student: Student) -> None:
+def run_loop(student: StudentProcess, slot: str, times: int) -> None:
+    """Run a compiled loop so many times."""
+    student.ask(partial(run_compiled, slot), (first(slot), times))
+
+
+def is_fast(student: StudentProcess) -> None:
     """Raise `Wrong` if a loop is not faster than the naive one. The other half of the points depends on NumPy's speed."""
     ratios = {}
     for slot in SLOTS:
-        naive = compiled.cached_jit(speed.NAIVE[slot])
-        found = ready(student, slot)
-        student.count(slot)
-        ratios[slot] = one = speed.ratio(
-            slot,
-            found.call,
-            oracle.function(slot),
-            naive,
-            partial(is_enough, slot),
-        )
+        run = partial(run_loop, student, slot)
+        ratios[slot] = one = speed.best_ratio(slot, run, oracle.function(slot), partial(is_enough, slot))
         if one.to_naive < NEEDED:
             raise Wrong(
                 f"{slot} is {one.to_naive:.1f} times as fast as a naive loop on one core, each by the best of "

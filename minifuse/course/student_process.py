@@ -173,7 +173,7 @@ class StudentProcess:
 
     def _send(self, message: Setting | Request) -> None:
         """Send a message; if the process has ended, the next reading says so."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(OSError):
             self._answers.send(message)
 
     def _read(self, word: str) -> dict[str, Any]:
@@ -183,6 +183,8 @@ class StudentProcess:
         except (EOFError, ConnectionResetError):
             raise self._describe_end() from None
         except OSError:
+            if self._answers.closed:
+                raise Stopped("the process was ended before your code was judged") from None
             raise Stopped(f"your code gave an answer of more than {MAX_ANSWER_NBYTES >> 20} MiB") from None
         try:
             answer: dict[str, Any] = json.loads(message.removeprefix(word.encode()))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.errors import CourseError, NotDoneYet
+from ..runtime import system_calls
 from .imports import TaskFile
 from .messages import encode
 from .student import Student
@@ -115,6 +116,9 @@ def main(pipe: "Connection", errors: "Connection") -> None:
     sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
     limit_memory(setting.nbytes)
     answers = Answers(pipe)
+    if system_calls.is_supported():
+        with contextlib.suppress(OSError):  # some containers refuse it
+            system_calls.give_up_outside()
     student = make_student(setting)
     report_end_of_time(setting, answers, output)
     while True:

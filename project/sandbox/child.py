@@ -16,11 +16,11 @@ from typing import Any
 
 from minifuse.cli.subjects import FileRunner
 from minifuse.core.errors import MinifuseError
+from minifuse.runtime.system_calls import keep_needed_calls
 from minifuse.simt.host import ScriptKernel, stand_in_modules, substitute_modules
 
 from ..views import thread_memory, thread_pictures, threads, user_kernel
 from ..views.plain import as_plain
-from .system_calls import keep_needed_calls
 
 NAME = "pasted.py"
 CPU_SECONDS, MEMORY_NBYTES = 5, 512 << 20  # of the kernel; memory beside what is imported

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from minifuse.core.errors import MinifuseError
+from minifuse.runtime.system_calls import is_supported
 
 from ..views.cited_facts import Fact, Line
 from ..views.picture import Picture
 from ..views.plain import from_plain
-from .system_calls import is_supported
 
 MAX_CHARACTERS = 10_000  # of the text
 MAX_ANSWER_NBYTES = 2 << 20

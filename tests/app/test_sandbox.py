@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse.core.errors import MinifuseError
-from project.sandbox import run, system_calls
+from minifuse.runtime import system_calls
+from project.sandbox import run
 from project.sandbox.run import PastedRun, run_pasted
 from project.views import plain
 from project.views.cited_facts import TRACED, Fact, Line
@@ -235,7 +236,7 @@ def test_without_seccomp_no_text_is_run(monkeypatch):
 
 @pytest.mark.parametrize("machine", system_calls.NEEDED)
 def test_the_filter_allows_what_is_needed_and_nothing_else(machine):
-    text = system_calls.filter_program(machine)
+    text = system_calls.program_of_needed(machine)
     program = [struct.unpack_from("<HBBI", text, 8 * k) for k in range(len(text) // 8)]
 
     def result(architecture, number):

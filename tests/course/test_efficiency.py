@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,14 +17,17 @@ from minifuse.backends.cuda.device import driver
 from minifuse.course import (
     access_counting,
     compiled,
+    launches,
     parallel,
-    simulated,
+    parallel_checks,
     speed,
 )
 from minifuse.course.oracle import module3
+from minifuse.course.questions import kernels
 from minifuse.course.registry import BY_ID, TASKS
 from minifuse.course.report import format_result
 from minifuse.course.student import Student
+from minifuse.course.student_process import StudentProcess
 from minifuse.course.task import Effort
 from minifuse.course.tasks import task3_3, task3_4, task3_5
 from minifuse.course.verdicts import Wrong
@@ -36,6 +40,13 @@ REFERENCE = Path(__file__).with_name("reference")
 def student():
     """The reference solutions, as tasks of module 3 see them."""
     return lambda task, folder=REFERENCE: Student(folder, TASKS, BY_ID[task])
+
+
+@pytest.fixture
+def process():
+    """The process of the reference solutions, as tasks of module 3 ask it."""
+    with ExitStack() as stack:
+        yield lambda task, folder=REFERENCE: stack.enter_context(StudentProcess(folder, TASKS, BY_ID[task], seconds=600))
 
 
 def with_more(tmp_path, file, text):
@@ -139,7 +150,7 @@ def parallel_zip(fn, out, a, b):
 
 def test_a_right_solution_that_uses_sizes_as_arrays_passes(tmp_path):
     folder = with_more(tmp_path, "parallel.py", ARRAYS)
-    result = judge(folder, BY_ID["3.1"], Effort(5))
+    result = judge(folder, BY_ID["3.1"], Effort(5), time_s=600)
     assert result.verdict == "passed", format_result(BY_ID["3.1"], result)
 
 
@@ -155,7 +166,7 @@ def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
     record = access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
     with pytest.raises(Wrong, match="meet at an array") as caught:
-        access_counting.check_no_races("parallel_map", record, "")
+        parallel_checks.check_races("parallel_map", record.facts(), "")
     assert caught.value.kind == "race on a buffer"
     assert {line for _, line in caught.value.lines} == {len((folder / "parallel.py").read_text().splitlines())}
 
@@ -227,15 +238,15 @@ def test_cache_of_compiled_code_is_bounded_and_has_its_own_folder(tmp_path, monk
     assert compiled.folder() == Path(compiled.process_folder().name)
 
 
-def test_errors_of_numba_are_explained(student, tmp_path):
+def test_errors_of_numba_are_explained(process, tmp_path):
     body = "    to = out.storage\n    for k in prange(3):\n        i = k\n        i //= 2\n        to[i] = 1.0"
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
     with pytest.raises(Wrong, match="do that in another function") as caught:
-        parallel.compile_for_cases(student("3.1", folder), "parallel_map")
+        parallel_checks.check_compiles_in_parallel(process("3.1", folder), ["parallel_map"])
     assert (caught.value.kind, caught.value.lines[0][0]) == ("index", "parallel.py")
 
 
-def test_a_general_path_on_one_core_is_found(student, tmp_path):
+def test_a_general_path_on_one_core_is_found(process, tmp_path):
     """Numba sees a prange; the counted run sees that it does not write everything."""
     solved = (REFERENCE / "parallel.py").read_text()
     assert solved.count("    else:\n        for k in prange(size):") == 2
@@ -243,7 +254,7 @@ def test_a_general_path_on_one_core_is_found(student, tmp_path):
     text = solved.replace("    else:\n        for k in prange(size):", "    else:\n        for k in range(size):", 1)
     (folder / "parallel.py").write_text(text)
     with pytest.raises(Wrong, match="outside of any prange") as caught:
-        parallel.check_compiles_in_parallel(student("3.1", folder), ["parallel_map"])
+        parallel_checks.check_compiles_in_parallel(process("3.1", folder), ["parallel_map"])
     assert caught.value.kind == "serial"
 
 
@@ -265,14 +276,20 @@ def timed(monkeypatch, rounds):
     times = []
     clock = iter([time for one in rounds for pair in one for time in pair])
     monkeypatch.setattr(speed, "inputs", lambda slot: ())
+    monkeypatch.setattr(speed, "cached_jit", lambda loop: lambda: None)
     monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: times.append(next(clock)) or times[-1]))
     return times
+
+
+def best_ratio(is_enough):
+    """The ratio of a loop whose calls are counted, to others that do nothing."""
+    return speed.best_ratio("fast_chain", lambda times: None, lambda: None, is_enough)
 
 
 def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
     first = [(0, 0), (0, 0), (0, 0)]  # which does not count
     times = timed(monkeypatch, [first, *ROUNDS])
-    assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: True) == (3 / 1, 2 / 1)
+    assert best_ratio(lambda ratio: True) == (speed.REPEATS * 3 / 1, speed.REPEATS * 2 / 1)
     assert len(times) == 6 * (1 + speed.MIN_ROUNDS)
 
 
@@ -280,19 +297,21 @@ def test_slow_loops_get_more_rounds(monkeypatch):
     faster = [(0, 0.5), (0, 9), (0, 9)]
     rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MAX_ROUNDS]
     times = timed(monkeypatch, rounds)
-    assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: ratio.to_naive > 4) == (3 / 0.5, 2 / 0.5)
+    found = best_ratio(lambda ratio: ratio.to_naive > 4 * speed.REPEATS)
+    assert found == (speed.REPEATS * 3 / 0.5, speed.REPEATS * 2 / 0.5)
     assert len(times) == 6 * (1 + 2 * speed.MIN_ROUNDS + 1)
     times = timed(monkeypatch, rounds)
-    speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: False)
+    best_ratio(lambda ratio: False)
     assert len(times) == 6 * (1 + speed.MAX_ROUNDS)
 
 
-def launches(student):
-    """Every launch of the two tasks, with what it writes."""
-    for task, module in (("3.3", task3_3), ("3.4", task3_4)):
-        for slot in BY_ID[task].slots:
-            for case in module.cases(slot):
-                yield case.launch(student(task)), case.expected()
+LAUNCHES = [
+    (task, case, module.expected_of(case))
+    for task, module in (("3.3", task3_3), ("3.4", task3_4))
+    for slot in BY_ID[task].slots
+    for case in module.cases(slot)
+]
+"""Every launch of the two tasks, with what it writes."""
 
 
 def test_kernels_compile_for_a_gpu(student):
@@ -301,49 +320,50 @@ def test_kernels_compile_for_a_gpu(student):
     from numba.cuda import compile_ptx
 
     seen = set()
-    for launch, _ in launches(student):
-        if launch.slot not in seen:
-            seen.add(launch.slot)
+    for task, case, _ in LAUNCHES:
+        if case.slot not in seen:
+            seen.add(case.slot)
             with compiler.compiling_for((9, 0)):
-                ptx, _ = compile_ptx(
-                    compiler.rebind_for_numba(launch.make()), tuple(typeof(x) for x in launch.arguments), cc=(9, 0)
-                )
+                kernel = compiler.rebind_for_numba(kernels.kernel_of(student(task), case))
+                ptx, _ = compile_ptx(kernel, tuple(typeof(x) for x in case.arguments), cc=(9, 0))
             assert ".visible .entry" in ptx
-            assert ("bar.sync" in ptx) == (launch.slot not in ("cuda_map", "cuda_zip"))
+            assert ("bar.sync" in ptx) == (case.slot not in ("cuda_map", "cuda_zip"))
     assert len(seen) == 6
 
 
 @pytest.mark.gpu
-def test_kernels_compute_the_same_on_a_gpu(student):
+def test_kernels_compute_the_same_on_a_gpu(process):
     if not driver.query_driver().gpus:
         pytest.skip(driver.query_driver().reason)
-    for launch, expected in launches(student):
-        assert launch.on_gpu(expected), launch.slot
-        assert not launch.on_gpu(expected + 1), launch.slot
+    for task in ("3.3", "3.4"):
+        pairs = [(case, expected) for of, case, expected in LAUNCHES if of == task]
+        assert launches.note_of_gpu(process(task), pairs).endswith("too, with equal results.")
+        note = launches.note_of_gpu(process(task), [(case, expected + 1) for case, expected in pairs])
+        assert "returns other numbers than in the interpreter" in note
 
 
-def test_gpu_that_does_not_start_fails_no_task(monkeypatch):
-    assert simulated.note_of_gpu([]) == "" or driver.query_driver().gpus
+def test_gpu_that_does_not_start_fails_no_task(student, process, monkeypatch):
+    assert launches.note_of_gpu(process("3.3"), []) == "" or driver.query_driver().gpus
     monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(1, 13000, ""))
 
     def broken():
         raise RuntimeError("the driver is asleep\nand more")
 
     monkeypatch.setattr(compiler, "numba_cuda", broken)
-    assert simulated.note_of_gpu([]).endswith("RuntimeError: the driver is asleep")
+    assert kernels.launch_on_gpu(student("3.3"), []) == ("a GPU", "RuntimeError: the driver is asleep", [])
 
 
-def test_points_grow_with_the_ratio_to_numpy(student, monkeypatch):
+def test_points_grow_with_the_ratio_to_numpy(monkeypatch):
     for part, share in ((0.0, 0.5), (0.5, 0.75), (1.0, 1.0), (3.0, 1.0)):
         monkeypatch.setattr(
-            speed, "ratio", lambda slot, *a, part=part: speed.Ratio(task3_5.NEEDED, part * task3_5.FULL[slot])
+            speed, "best_ratio", lambda slot, *a, part=part: speed.Ratio(task3_5.NEEDED, part * task3_5.FULL[slot])
         )
-        one = student("3.5")
+        one = SimpleNamespace(notes=[])
         task3_5.is_fast(one)
         assert math.isclose(one.share, share)
-    monkeypatch.setattr(speed, "ratio", lambda *a: speed.Ratio(1.1, 100.0))
+    monkeypatch.setattr(speed, "best_ratio", lambda *a: speed.Ratio(1.1, 100.0))
     with pytest.raises(Wrong, match=r"1\.1 times as fast"):
-        task3_5.is_fast(student("3.5"))
+        task3_5.is_fast(SimpleNamespace(notes=[]))
 
 
 GOOD_ORDERS = {
@@ -373,11 +393,11 @@ GOOD_ORDERS = {
 
 
 @pytest.mark.parametrize("name", GOOD_ORDERS)
-def test_orders_that_use_whole_lines_are_good(student, tmp_path, name):
+def test_orders_that_use_whole_lines_are_good(process, tmp_path, name):
     text = "def fast_column_sums(out, a):" + GOOD_ORDERS[name]
     folder = with_more(tmp_path, "speed.py", text)
-    task3_5.is_right(task3_5.SUMS)(student("3.5", folder), None)
-    task3_5.in_order(student("3.5", folder))
+    task3_5.is_right(task3_5.SUMS)(process("3.5", folder), None)
+    task3_5.in_order(process("3.5", folder))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")

@@ -12,6 +12,7 @@ from minifuse.course.runner import TaskRun, run, verify_result
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from minifuse.course.worker import CapturedOutput
+from minifuse.runtime import system_calls
 from tests.course.folder import DETOUR, TASK, written
 
 DEF = "def permuted(x, dims):\n    "
@@ -77,6 +78,21 @@ def test_a_process_that_ends_suddenly_did_not_pass(tmp_path):
 def test_a_signal_is_named(tmp_path):
     more = f"{DEF}process = {DETOUR}('os')\n    process.kill(process.getpid(), 11)"
     assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].message
+
+
+@pytest.mark.skipif(not system_calls.is_supported(), reason="needs Linux with seccomp")
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{DETOUR}('socket').socket()",
+        f"{DETOUR}('subprocess').run(['true'])",
+        f"{DETOUR}('os').execv('/bin/true', ['true'])",
+    ],
+)
+def test_neither_network_nor_other_programs_are_reached(tmp_path, code):
+    (*_, last) = result_of(written(tmp_path, f"{DEF}{code}")).outcomes
+    assert last.verdict == "failed"
+    assert last.message.startswith("PermissionError")
 
 
 def test_running_threads_do_not_delay_the_result(tmp_path):

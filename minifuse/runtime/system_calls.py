@@ -1,6 +1,6 @@
-"""Take all system calls but a few from this process: seccomp, which Linux offers to any process [1]_.
+"""Take system calls from this process: seccomp, which Linux offers to any process [1]_.
 
-A filter of the kernel compares the number of each system call with a list. A call that is not on it fails with EPERM, so in
+A filter of the kernel compares the number of each system call with lists. A call that is taken fails with EPERM, so in
 Python it raises PermissionError; what looks for a file finds none. The process goes on. The filter cannot be removed, and
 holds for all threads.
 
@@ -15,6 +15,10 @@ import os
 import platform
 import struct
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What Python needs to compute, to allocate, to read its request and to write its answer to files that are open already.
 NEEDED = {
@@ -41,6 +45,17 @@ LOOKS = {
         "openat": 56, "newfstatat": 79, "readlinkat": 78, "faccessat": 48, "statx": 291, "openat2": 437, "faccessat2": 439,
     },
 }  # fmt: skip
+# The network, other programs, and the memory of other processes.
+OUTSIDE = {
+    "x86_64": {
+        "socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "execve": 59, "ptrace": 101, "accept4": 288,
+        "process_vm_readv": 310, "process_vm_writev": 311, "execveat": 322,
+    },
+    "aarch64": {
+        "socket": 198, "connect": 203, "accept": 202, "bind": 200, "listen": 201, "execve": 221, "ptrace": 117,
+        "accept4": 242, "process_vm_readv": 270, "process_vm_writev": 271, "execveat": 281,
+    },
+}  # fmt: skip
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, FLAG_TSYNC = 38, 1, 1
@@ -60,27 +75,61 @@ def is_supported() -> bool:
     return sys.platform == "linux" and platform.machine() in NEEDED and os.path.exists("/proc/sys/kernel/seccomp")  # noqa: PTH110
 
 
-def filter_program(machine: str) -> bytes:
-    """Return the BPF program: it kills what calls as another architecture, allows what is needed, and fails the rest."""
+def filter_program(machine: str, lists: "Sequence[tuple[dict[str, int], int]]", default: int) -> bytes:
+    """Return the BPF program: it kills what calls as another architecture, and else answers by the list of a call.
+
+    Parameters
+    ----------
+    machine : str
+        x86_64 or aarch64.
+    lists : sequence of (system calls by name, answer)
+    default : int
+        The answer to all other calls.
+    """
     instructions = [(LOAD_WORD, 0, 0, ARCHITECTURE_AT), (JUMP_IF_EQUAL, 1, 0, AUDIT_ARCH[machine]), (RETURN, 0, 0, KILL)]
     instructions.append((LOAD_WORD, 0, 0, NUMBER_AT))
-    for numbers, result in ((NEEDED[machine], ALLOW), (LOOKS[machine], ERROR | errno.ENOENT)):
+    for numbers, answer in lists:
         for number in sorted(numbers.values()):
-            instructions += [(JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, result)]
-    instructions.append((RETURN, 0, 0, ERROR | errno.EPERM))
+            instructions += [(JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
+    instructions.append((RETURN, 0, 0, default))
     return b"".join(struct.pack("<HBBI", *one) for one in instructions)
 
 
+def program_of_needed(machine: str) -> bytes:
+    """Return the program that allows what Python needs to compute, and nothing else."""
+    return filter_program(machine, [(NEEDED[machine], ALLOW), (LOOKS[machine], ERROR | errno.ENOENT)], ERROR | errno.EPERM)
+
+
+def program_of_inside(machine: str) -> bytes:
+    """Return the program that takes the network, other programs and the memory of other processes."""
+    return filter_program(machine, [(OUTSIDE[machine], ERROR | errno.EPERM)], ALLOW)
+
+
 def keep_needed_calls() -> None:
-    """Take all other system calls from this process and its threads, for ever.
+    """Take all system calls but those that Python needs to compute from this process and its threads, for ever.
 
     Raises
     ------
     OSError
         The system refuses it.
     """
+    install(program_of_needed(platform.machine()))
+
+
+def give_up_outside() -> None:
+    """Take the network, other programs and the memory of other processes from this process and its threads, for ever.
+
+    Raises
+    ------
+    OSError
+        The system refuses it.
+    """
+    install(program_of_inside(platform.machine()))
+
+
+def install(text: bytes) -> None:
+    """Let the kernel run a BPF program for each system call of this process."""
     machine, libc = platform.machine(), ctypes.CDLL(None, use_errno=True)
-    text = filter_program(machine)
     program = Program(len(text) // 8, text)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")

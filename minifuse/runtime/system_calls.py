@@ -64,7 +64,7 @@ ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 NUMBER_AT, ARCHITECTURE_AT = 0, 4  # bytes of `struct seccomp_data`
 
 
-class Program(ctypes.Structure):
+class BpfProgram(ctypes.Structure):
     """A BPF program: `struct sock_fprog`."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
@@ -130,7 +130,7 @@ def give_up_outside() -> None:
 def install(text: bytes) -> None:
     """Let the kernel run a BPF program for each system call of this process."""
     machine, libc = platform.machine(), ctypes.CDLL(None, use_errno=True)
-    program = Program(len(text) // 8, text)
+    program = BpfProgram(len(text) // 8, text)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
     if libc.syscall(SECCOMP_CALL[machine], SET_MODE_FILTER, FLAG_TSYNC, ctypes.byref(program)):

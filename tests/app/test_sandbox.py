@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse.core.errors import MinifuseError
-from minifuse.runtime import system_calls
 from project.sandbox import run
 from project.sandbox.run import PastedRun, run_pasted
 from project.views import plain
@@ -24,7 +22,7 @@ from project.views.cited_facts import TRACED, Fact, Line
 from project.views.picture import LOAD, Cell, Edge, Frame, Grid, Hull, Picture
 from tests.sources import ROOT
 
-pytestmark = pytest.mark.skipif(not system_calls.is_supported(), reason="needs Linux with seccomp")
+pytestmark = pytest.mark.skipif(not run.is_supported(), reason="needs Linux with seccomp")
 
 KERNEL = """from numba import cuda
 
@@ -232,30 +230,6 @@ def test_without_seccomp_no_text_is_run(monkeypatch):
     monkeypatch.setattr(run, "is_supported", lambda: False)
     with pytest.raises(MinifuseError, match="this system cannot run a text safely; it needs Linux with seccomp"):
         run_pasted(KERNEL)
-
-
-@pytest.mark.parametrize("machine", system_calls.NEEDED)
-def test_the_filter_allows_what_is_needed_and_nothing_else(machine):
-    text = system_calls.program_of_needed(machine)
-    program = [struct.unpack_from("<HBBI", text, 8 * k) for k in range(len(text) // 8)]
-
-    def result(architecture, number):
-        """What the program returns, by the meaning of its three instructions."""
-        at, word = 0, 0
-        while True:
-            code, yes, no, value = program[at]
-            at += 1
-            if code == system_calls.LOAD_WORD:
-                word = {0: number, 4: architecture}[value]
-            elif code == system_calls.JUMP_IF_EQUAL:
-                at += yes if word == value else no
-            else:
-                return value
-
-    own = system_calls.AUDIT_ARCH[machine]
-    allowed = {number for number in range(600) if result(own, number) == system_calls.ALLOW}
-    assert allowed == set(system_calls.NEEDED[machine].values())
-    assert result(0x40000003, 0) == system_calls.KILL  # 32-bit calls have other numbers
 
 
 PICTURES = st.builds(

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
+from minifuse.course import worker
 from minifuse.course.runner import TaskRun, run, verify_result
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from minifuse.course.worker import CapturedOutput
-from minifuse.runtime import system_calls
 from tests.course.folder import DETOUR, TASK, written
 
 DEF = "def permuted(x, dims):\n    "
@@ -80,7 +80,7 @@ def test_a_signal_is_named(tmp_path):
     assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].message
 
 
-@pytest.mark.skipif(not system_calls.is_supported(), reason="needs Linux with seccomp")
+@pytest.mark.skipif(not worker.system_calls.is_supported(), reason="needs Linux with seccomp")
 @pytest.mark.parametrize(
     "code",
     [

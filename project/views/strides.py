@@ -213,7 +213,7 @@ def dims_grid(layout: Layout) -> list[Grid]:
         for column, (what, number) in enumerate(zip(("size", "stride"), numbers, strict=True))
     ]
     names = tuple(f"dim {d}" for d in range(layout.ndim)), ("size", "stride")
-    title = "Drag a dim onto another" if layout.ndim > 1 else "Its dim"
+    title = "dims: drag one onto another" if layout.ndim > 1 else "its dim"
     return [Grid("dims", title, layout.ndim, 2, tuple(cells), *names, drags=True)] if cells else []
 
 

@@ -61,7 +61,7 @@ PICTURES: dict[str, CoursePicture] = {
     ),
     "4.4": CoursePicture(
         "autodiff?autodiff_function=your+own&autodiff_own=(x.exp()/x.exp().sum())[:1]&autodiff_shapes=x:+3&autodiff_step=9",
-        "The gradient of the first of three probabilities. It reaches the scores on two ways, through the dividend"
+        "The gradient of the first of three probabilities. It reaches the scores on two paths, through the dividend"
         " and through the sum. The first score receives 0.161, the others -0.103 and -0.0581.",
     ),
     "5.1": CoursePicture(

@@ -32,10 +32,54 @@ class CoursePicture(NamedTuple):
 
 
 PICTURES: dict[str, CoursePicture] = {
+    "0.3": CoursePicture(
+        "folds?folds_operation=reduce:+the+sum+of+all&folds_backend=python&folds_rows=1&folds_columns=4&folds_cell=0",
+        "The sum of 1, 2, 3, 4, from the left: from the start 0 to 1, 3, 6 and 10.",
+    ),
+    "1.2": CoursePicture(
+        "autodiff?autodiff_own=x*y&autodiff_shapes=x:();y:()&autodiff_size=1&autodiff_step=2",
+        "The call x * y with x = 0.5 and y = 1.43 receives 1. It passes 1.43, the value of y, to x, and 0.5, the "
+        "value of x, to y.",
+    ),
+    "1.3": CoursePicture(
+        "autodiff?autodiff_own=x*x%2B5*x&autodiff_shapes=x:()&autodiff_size=1&autodiff_step=4",
+        "The function x * x + 5 * x at x = 0.5. The call x * x receives 1 and passes 0.5 to x twice; x has received 5 "
+        "before: 6 in all.",
+    ),
+    "1.4": CoursePicture(
+        "autodiff?autodiff_function=centred+rows&autodiff_size=1&autodiff_step=4",
+        "The variable %2 sub was used three times. It has received three gradients; now it passes their sum on to x "
+        "and to the mean.",
+    ),
+    "1.5": CoursePicture(
+        "autodiff?autodiff_own=-(w*x%2Bb).sigmoid().log()&autodiff_shapes=x:();w:();b:()&autodiff_size=1&autodiff_step=6",
+        "A unit w * x + b, sigmoid and -log. Backward, the loss passes -0.17 to the weighted sum, and -0.25 to the "
+        "weight w.",
+    ),
     "2.1": CoursePicture(
-        "strides?shape=2,3&views=.T&strides_step=3",
-        "A storage of six numbers and a (3, 2) view of it, x transposed. Element (1, 1) of the view is at position "
-        "0 + 1 * 1 + 1 * 3 = 4.",
+        "strides?shape=2,4&views=[:,1:].T&strides_step=3",
+        "A storage of eight numbers and a (3, 2) view of it, with strides (1, 4) and offset 1. Element (1, 1) of the view "
+        "is at position 1 + 1 * 1 + 1 * 4 = 6.",
+    ),
+    "2.2": CoursePicture(
+        "broadcasting?broadcasting_x=3,1&broadcasting_y=4&broadcasting_step=6",
+        "Shapes (3, 1) and (4,) give (3, 4). Element (1, 2) of the result is x[1, 0] + y[2] = 2 + 30 = 32.",
+    ),
+    "2.3": CoursePicture(
+        "folds?folds_operation=reduce:+the+sum+of+each+column&folds_backend=python&"
+        "folds_rows=3&folds_columns=4&folds_cell=2",
+        "The sum of each column of a (3, 4) matrix. Element 2 of the output reads 3, 7 and 11, which are 4 apart in "
+        "memory: 21.",
+    ),
+    "2.4": CoursePicture(
+        "broadcasting?broadcasting_x=2,3&broadcasting_y=3&broadcasting_step=13",
+        "A row y of shape (3,) was added to a (2, 3) matrix. Each element of y was read twice, so its gradient is 1 + "
+        "1 = 2.",
+    ),
+    "2.5": CoursePicture(
+        "autodiff?autodiff_own=(x@w%2Bb).relu()&autodiff_shapes=x:n,2;w:2,2;b:2&autodiff_size=2&autodiff_step=3",
+        "A layer, relu(x @ w + b), for two points. Backward, the bias receives the sum over the two rows: 2 for each "
+        "element.",
     ),
     "3.1": CoursePicture(
         "folds?folds_operation=reduce:+the+sum+of+each+row&folds_backend=parallel&folds_rows=3&folds_columns=6&folds_cell=1",

@@ -13,7 +13,7 @@ def contents(svg):
     return [(x.tag, x.get("class"), x.get("aria-label"), (x.text or "").strip()) for x in root.iter()]
 
 
-@pytest.mark.parametrize("task", ["2.1"])
+@pytest.mark.parametrize("task", ["1.4", "2.1"])
 def test_picture_is_what_the_app_saves(app, chromium, task):
     made = contents(save_picture(chromium, f"{app}/{PICTURES[task].address}"))
     assert made == contents((FOLDER / f"{task}.svg").read_text(encoding="utf-8"))

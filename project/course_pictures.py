@@ -81,6 +81,58 @@ PICTURES: dict[str, CoursePicture] = {
         "A layer, relu(x @ w + b), for two points. Backward, the bias receives the sum over the two rows: 2 for each "
         "element.",
     ),
+    "3.1": CoursePicture(
+        "folds?folds_operation=reduce:+the+sum+of+each+row&folds_backend=parallel&folds_rows=3&folds_columns=6&folds_cell=1",
+        "A sum over each row of three. Output 1 is computed from row 1 alone, one element after the other, so each"
+        " row can have its own thread.",
+    ),
+    "3.2": CoursePicture(
+        "matmul?matmul_kernel=naive&matmul_M=3&matmul_N=4&matmul_K=5&matmul_tile=4&matmul_block=0&matmul_element=1,2",
+        "Two matrices and their product. Element (1, 2) of out adds up the products of row 1 of a and column 2 of "
+        "b, one at a time.",
+    ),
+    "3.3": CoursePicture(
+        "threads?threads_kernel=a+thread+for+each+element&threads_elements=5"
+        "&threads_block=3&threads_of_block=1&threads_thread=1",
+        "Six threads in two blocks of three, for five elements. Thread 1 of block 1 computes i = 1 * 3 + 1 = 4, "
+        "reads a[4] and writes out[4]. Thread 5 does nothing.",
+    ),
+    "3.4": CoursePicture(
+        "matmul?matmul_kernel=shared_tiles&matmul_M=4&matmul_N=5&matmul_K=6"
+        "&matmul_tile=4&matmul_block=0&matmul_element=1,2&matmul_step=4",
+        "Block 0 has copied 4 x 4 tiles of a and b to shared memory. Element (1, 2) of out adds a product of an "
+        "element of tile_a and one of tile_b; columns 4 and 5 of a come with the next tiles.",
+    ),
+    "4.4": CoursePicture(
+        "autodiff?autodiff_function=your+own&autodiff_own=(x.exp()/x.exp().sum())[:1]&autodiff_shapes=x:+3&autodiff_step=9",
+        "The gradient of the first of three probabilities. It reaches the scores on two paths, through the dividend"
+        " and through the sum. The first score receives 0.161, the others -0.103 and -0.0581.",
+    ),
+    "5.1": CoursePicture(
+        "fusion?fusion_function=softmax&fusion_size=8&fusion_play=pass+by+pass",
+        "The captured graph of softmax: x, max, expand, sub, exp, sum, expand and div, with an arrow from each "
+        "operand to its user.",
+    ),
+    "5.2": CoursePicture(
+        "fusion?fusion_function=your+own&fusion_own=exp(-(x*x))*2.0%2By&fusion_shapes=x:+n,+4;+y:+4&fusion_size=8",
+        "Five operations in one outline, launch0. It reads x and y and stores the result of the last operation: "
+        "272 bytes instead of 1,296.",
+    ),
+    "5.3": CoursePicture(
+        "fusion?fusion_function=softmax&fusion_size=8",
+        "All operations of softmax in one outline, with the two reductions max and sum inside. The kernel reads x "
+        "and stores the quotient: 1,024 bytes instead of 4,224.",
+    ),
+    "5.5": CoursePicture(
+        "autodiff?autodiff_function=your+own&autodiff_own=x.exp()/x.exp().sum()&autodiff_shapes=x:+3&autodiff_step=2",
+        "The backward pass of exp(x) / sum(exp(x)) at the division. The dividend receives 0.12 for each element; "
+        "the divisor, which was repeated, receives one sum, -0.12.",
+    ),
+    "5.6": CoursePicture(
+        "fusion?fusion_function=your+own&fusion_own=x.exp()@w%2Bx.exp()&fusion_shapes=x:+n,+n;+w:+n,+n&fusion_size=8",
+        "Two outlines. launch0 computes exp and stores it; launch1 computes the product and the addition, which "
+        "both read it. exp and + cannot share a kernel, because the product is between them.",
+    ),
 }
 """The picture of each task that the app can show."""
 

@@ -257,8 +257,8 @@ NUMBA_ERRORS = {
     ),
     "Unsupported array index type float64": (
         "index",
-        "an index is a float64. The index of a prange loop is an unsigned integer, and with a signed one // and % give a "
-        "float64; np.int64(k) makes it signed",
+        "an index is a float64. The index of a prange loop is an unsigned integer, and a variable that is unsigned in one "
+        "line and signed in another is a float64; np.int64(k) makes it signed",
     ),
     "unsupported reduction": (
         "carried",

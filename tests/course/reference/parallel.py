@@ -28,7 +28,7 @@ def size_of(shape):
 @njit
 def place_of(ordinal, shape, strides, offset):
     """Return the position of element number `ordinal`, in row-major order."""
-    k = np.int64(ordinal)  # the index of a prange loop is unsigned, and unsigned // signed is a float
+    k = np.int64(ordinal)  # a prange index is unsigned; as both types, k would be a float64
     place = offset
     for d in range(len(shape) - 1, -1, -1):
         place += k % shape[d] * strides[d]

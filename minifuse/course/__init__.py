@@ -3,7 +3,8 @@
     task        classes of tasks, checks and mistakes               tasks                the tasks, one file each
     student     load a student's functions and count their calls    oracle               reference answers in NumPy
     check       search for the smallest counterexample              verdicts             failures and results
-    runner      judge a task in a subprocess with limits            workspace            create and update a student's folder
+    questions   what the student's process is asked                 worker               answer questions in that process
+    runner      judge tasks, one after the other                    workspace            create and update a student's folder
 
 The course imports from the rest of the package, never the other way around.
 """

@@ -1,8 +1,8 @@
 """Restrict the imports of a student's file to modules that its tasks allow and to the student's other files.
 
 Imports of solutions are refused with the line, before the file runs and while it runs. So are detours by `importlib` or
-`sys.modules`, and calls of `exec`. This prevents accidents, not attacks: code in one process can reach everything in it.
-To grade code of strangers, use a container.
+`sys.modules`, and calls of `exec`. This prevents accidents, not attacks: code in one process can reach everything in it, so
+the judge is in another one (`student_process`). To grade code of strangers, use a container.
 """
 
 import ast

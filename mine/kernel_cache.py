@@ -1,0 +1,36 @@
+"""Module 5: which calls may share a kernel, and a cache of kernels.
+
+A call is a function and its arguments: tensors (`Strided`: storage, shape, strides, offset) and numbers. A kernel is built
+for a call, and can be used for another call for which the same kernel would be built. It depends on:
+
+- the dtype of each tensor (x.storage.dtype.str), and its number of dims
+- for each dim whether the stride is 0, 1, or something else, which is an argument of the kernel; a dim of size 1
+  counts as stride 0, since it may be broadcast. Not on sizes
+- how two tensors alias: in different storages; equal (one storage, the same shape, strides and offset: loaded once);
+  or otherwise in one storage (the order of loads and stores matters). Test `x.storage is y.storage`
+- the type of each number that is an argument (bool, int, float), not its value, which is an argument of the kernel
+- the function's code, and the values and types of its closure and its defaults: `insides(function)` returns (code,
+  closure, defaults). 2 and 2.0 are different there, and so are 0.0 and -0.0
+"""
+
+from minifuse.course import Strided, todo
+from minifuse.course.fusion import insides
+
+# Task 5.4
+
+
+def call_key(function, arguments):
+    """Return a hashable value that is equal for two calls if and only if one kernel can be used for both."""
+    todo("5.4a")
+
+
+class KernelCache:
+    """A least-recently-used cache of kernels by the keys of calls, with at most `most` kernels."""
+
+    def __init__(self, most):
+        self.most = most
+        self.kernels = {}
+
+    def kernel(self, function, arguments, build):
+        """Return the kernel of a call, building it unless it is cached. If build() raises, the cache does not change."""
+        todo("5.4b")

@@ -45,23 +45,28 @@ LOOKS = {
         "openat": 56, "newfstatat": 79, "readlinkat": 78, "faccessat": 48, "statx": 291, "openat2": 437, "faccessat2": 439,
     },
 }  # fmt: skip
-# The network, other programs, and the memory of other processes.
+# Connections, other programs, and the memory of other processes.
 OUTSIDE = {
     "x86_64": {
-        "socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "execve": 59, "ptrace": 101, "accept4": 288,
-        "process_vm_readv": 310, "process_vm_writev": 311, "execveat": 322,
+        "connect": 42, "accept": 43, "execve": 59, "ptrace": 101, "accept4": 288, "process_vm_readv": 310,
+        "process_vm_writev": 311, "execveat": 322,
     },
     "aarch64": {
-        "socket": 198, "connect": 203, "accept": 202, "bind": 200, "listen": 201, "execve": 221, "ptrace": 117,
-        "accept4": 242, "process_vm_readv": 270, "process_vm_writev": 271, "execveat": 281,
+        "connect": 203, "accept": 202, "execve": 221, "ptrace": 117, "accept4": 242, "process_vm_readv": 270,
+        "process_vm_writev": 271, "execveat": 281,
     },
 }  # fmt: skip
+SOCKET = {"x86_64": 41, "aarch64": 198}
+AF_UNIX = 1  # the only kind of socket that is left: the driver of a GPU listens at one
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 PR_SET_NO_NEW_PRIVS, SET_MODE_FILTER, FLAG_TSYNC = 38, 1, 1
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # instructions of a classic BPF program
 ALLOW, ERROR, KILL = 0x7FFF0000, 0x00050000, 0x80000000
-NUMBER_AT, ARCHITECTURE_AT = 0, 4  # bytes of `struct seccomp_data`
+Instruction = tuple[int, int, int, int]
+"""(operation, jump if true, jump if false, number)."""
+REFUSE: Instruction = (RETURN, 0, 0, ERROR | errno.EPERM)
+NUMBER_AT, ARCHITECTURE_AT, FIRST_ARGUMENT_AT = 0, 4, 16  # bytes of `struct seccomp_data`
 
 
 class BpfProgram(ctypes.Structure):
@@ -75,7 +80,7 @@ def is_supported() -> bool:
     return sys.platform == "linux" and platform.machine() in NEEDED and os.path.exists("/proc/sys/kernel/seccomp")  # noqa: PTH110
 
 
-def filter_program(machine: str, lists: "Sequence[tuple[dict[str, int], int]]", default: int) -> bytes:
+def filter_program(machine: str, lists: "Sequence[tuple[dict[str, int], int]]", rest: "Sequence[Instruction]") -> bytes:
     """Return the BPF program: it kills what calls as another architecture, and else answers by the list of a call.
 
     Parameters
@@ -83,26 +88,26 @@ def filter_program(machine: str, lists: "Sequence[tuple[dict[str, int], int]]", 
     machine : str
         x86_64 or aarch64.
     lists : sequence of (system calls by name, answer)
-    default : int
-        The answer to all other calls.
+    rest : sequence of instructions
+        What is done with all other calls.
     """
     instructions = [(LOAD_WORD, 0, 0, ARCHITECTURE_AT), (JUMP_IF_EQUAL, 1, 0, AUDIT_ARCH[machine]), (RETURN, 0, 0, KILL)]
     instructions.append((LOAD_WORD, 0, 0, NUMBER_AT))
     for numbers, answer in lists:
         for number in sorted(numbers.values()):
             instructions += [(JUMP_IF_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-    instructions.append((RETURN, 0, 0, default))
-    return b"".join(struct.pack("<HBBI", *one) for one in instructions)
+    return b"".join(struct.pack("<HBBI", *one) for one in (*instructions, *rest))
 
 
 def program_of_needed(machine: str) -> bytes:
     """Return the program that allows what Python needs to compute, and nothing else."""
-    return filter_program(machine, [(NEEDED[machine], ALLOW), (LOOKS[machine], ERROR | errno.ENOENT)], ERROR | errno.EPERM)
+    return filter_program(machine, [(NEEDED[machine], ALLOW), (LOOKS[machine], ERROR | errno.ENOENT)], [REFUSE])
 
 
 def program_of_inside(machine: str) -> bytes:
     """Return the program that takes the network, other programs and the memory of other processes."""
-    return filter_program(machine, [(OUTSIDE[machine], ERROR | errno.EPERM)], ALLOW)
+    socket = [(JUMP_IF_EQUAL, 0, 3, SOCKET[machine]), (LOAD_WORD, 0, 0, FIRST_ARGUMENT_AT), (JUMP_IF_EQUAL, 1, 0, AF_UNIX)]
+    return filter_program(machine, [(OUTSIDE[machine], ERROR | errno.EPERM)], [*socket, REFUSE, (RETURN, 0, 0, ALLOW)])
 
 
 def keep_needed_calls() -> None:

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -210,13 +209,6 @@ class StudentProcess:
         how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         last = (self._errors.strip().splitlines() or ["it printed no error"])[-1]
         return Stopped(f"your code ended the whole process, {how}, before it could be judged: {last}")
-
-
-def prepare() -> None:
-    """Begin to start the server that forks the processes, if this system has one, without waiting for it."""
-    if METHOD == "forkserver":
-        with hidden_main_module():
-            forkserver.ensure_running()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,481 @@
+"""Wrong solutions of task 5.5 that were written to get past its checks. Each is appended to the reference."""
+
+# %% divisor_squared: the divisor's gradient is -(d * a) / (b * b): for b = 1e-200 the square is 0, and the gradient inf or nan in place of a number.
+# promise: 1. Each operation pulls its gradient back
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * a) / (b * b)
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% exp_again: exp's gradient computes exp(a) anew in place of using y.
+# promise: y is given: a value is computed once
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * a.exp(),)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% exp_capped: exp gives back d * min(y, 1e100).
+# promise: 1. Each operation pulls its gradient back: d * y
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * -((-y).maximum(-1e100)),)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% forward_keeps_dead: the forward graph is the one given, with nodes that no output depends on.
+# promise: what is not asked for need not be there
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+def forward_and_backward(graph):
+    count = sum(node.op == "input" for node in graph.nodes)
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
+    backward = gradient_graph(graph, tuple(reductions))
+    alive = needed(backward)
+    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
+    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)
+    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)
+
+# %% log_guarded: log gives back d / (a + 1e-12).
+# promise: 1. Each operation pulls its gradient back: d / a
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / (a + 1e-12),)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% lt_by_zero_times_d: lt gives back d * 0.0: nan where d is inf.
+# promise: Nothing goes back through lt
+
+def gradient_graph(graph, saved=()):
+    inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
+    shapes = [graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])]
+
+    def gradients(*arguments):
+        given, d = arguments[: len(inputs)], arguments[-1]
+        found = values(graph, given, dict(zip(saved, arguments[len(inputs) : -1])))
+        sums = {graph.outputs[0]: d}
+        for k in range(len(graph.nodes) - 1, -1, -1):
+            node = graph.nodes[k]
+            if k not in sums or node.op in ("input", "constant"):
+                continue
+            if node.op == "lt":
+                for i in node.inputs:
+                    if graph.nodes[i].op != "constant":
+                        part = sums[k] * 0.0
+                        if tuple(part.shape) != tuple(graph.nodes[i].shape):
+                            part = part.sum()
+                        sums[i] = sums[i] + part if i in sums else part
+                continue
+            for i, part in zip(node.inputs, pull_back(node.op, sums[k], found[k], *[found[i] for i in node.inputs])):
+                if graph.nodes[i].op == "constant":
+                    continue
+                if tuple(part.shape) != tuple(graph.nodes[i].shape):
+                    part = part.sum()
+                sums[i] = sums[i] + part if i in sums else part
+        return tuple(sums[k] if k in sums else x < x for k, x in zip(inputs, given))
+
+    return pruned(capture(gradients, *shapes))
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% max_share_by_two: of largest elements that are equal each gets a share of at least a fourth.
+# promise: where several elements are the largest of their row, max gives each an equal share
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest * (1.0 / largest.sum()).maximum(0.25)),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% maximum_by_halves_of_signs: maximum's gradient is d * (b < a) and d * (1 - (b < a)): the second gets all where both are equal.
+# promise: Where both operands of maximum are equal, each gets half
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        return d * more, d * (1.0 - more)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% near_largest_share: elements within 1e-9 of the largest share its gradient.
+# promise: where several elements are the largest of their row, max gives each an equal share
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b, b < a
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y - 1e-9)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% near_operands_of_maximum_share: operands of maximum that are within 1e-9 get half each.
+# promise: Where both operands of maximum are equal, each gets half
+
+def pull_back(op, d, y, a, b=None):
+    if op == "add":
+        return d, d
+    if op == "sub":
+        return d, -d
+    if op == "mul":
+        return d * b, d * a
+    if op == "div":
+        return d / b, -(d * y) / b
+    if op == "neg":
+        return (-d,)
+    if op == "exp":
+        return (d * y,)
+    if op == "log":
+        return (d / a,)
+    if op == "sum":
+        return (d.expand(a.shape),)
+    if op == "maximum":
+        less, more = a < b - 1e-9, b < a - 1e-9
+        half = (1.0 - less - more) * 0.5
+        return d * (more + half), d * (less + half)
+    if op == "max":
+        largest = 1.0 - (a < y)
+        return (d * (largest / largest.sum()),)
+    raise ValueError(op)
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% saves_all_above_three: with more than four reductions all are saved, needed or not.
+# promise: only reductions are saved, and only those that the backward pass needs
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+def forward_and_backward(graph):
+    graph = pruned(graph)
+    count = sum(node.op == "input" for node in graph.nodes)
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
+    backward = gradient_graph(graph, tuple(reductions))
+    alive = needed(backward)
+    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
+    saved = tuple(k for j, k in enumerate(reductions) if count + j in used or len(reductions) > 4)
+    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)
+
+# %% saves_eight_at_most: at most the first four reductions are saved; others are computed again.
+# promise: those reductions that the backward graph needs, so that none is computed again
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+def forward_and_backward(graph):
+    graph = pruned(graph)
+    count = sum(node.op == "input" for node in graph.nodes)
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
+    backward = gradient_graph(graph, tuple(reductions))
+    alive = needed(backward)
+    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
+    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)[:4]
+    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)
+
+# %% saves_sums_of_inputs_again: a reduction that is an input's own sum is saved twice where it stands twice.
+# promise: those reductions that the backward graph needs
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+def forward_and_backward(graph):
+    graph = pruned(graph)
+    count = sum(node.op == "input" for node in graph.nodes)
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
+    backward = gradient_graph(graph, tuple(reductions))
+    alive = needed(backward)
+    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
+    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)
+    return Graph(graph.nodes, (*graph.outputs, *saved, *saved[:1] * (len(saved) > 3))), gradient_graph(graph, saved)
+
+# %% zeros_by_product: an input that is not used gets x * 0.0: nan where it is inf or nan, -0.0 where it is negative.
+# promise: An input that the output does not depend on gets zeros.
+
+def gradient_graph(graph, saved=()):
+    inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
+    shapes = [graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])]
+
+    def gradients(*arguments):
+        given, d = arguments[: len(inputs)], arguments[-1]
+        found = values(graph, given, dict(zip(saved, arguments[len(inputs) : -1])))
+        sums = {graph.outputs[0]: d}
+        for k in range(len(graph.nodes) - 1, -1, -1):
+            node = graph.nodes[k]
+            if k not in sums or node.op in ("input", "constant", "lt"):
+                continue
+            for i, part in zip(node.inputs, pull_back(node.op, sums[k], found[k], *[found[i] for i in node.inputs])):
+                if graph.nodes[i].op == "constant":
+                    continue
+                if tuple(part.shape) != tuple(graph.nodes[i].shape):
+                    part = part.sum()
+                sums[i] = sums[i] + part if i in sums else part
+        return tuple(sums[k] if k in sums else x * 0.0 for k, x in zip(inputs, given))
+
+    return pruned(capture(gradients, *shapes))
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))

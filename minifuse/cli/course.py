@@ -147,6 +147,30 @@ def hint(
 
 
 @app.command()
+def quiz(
+    name: TaskName,
+    seed: Annotated[int | None, typer.Option(help="Seed of an earlier quiz to repeat. Default: a new one.")] = None,
+    is_printed: Annotated[bool, typer.Option("--print", help="Print the questions, and do not ask.")] = False,
+    answers: Annotated[bool, typer.Option("--answers", help="Print the questions and their answers.")] = False,
+    json: Json = False,
+) -> None:
+    """Ask a few questions on a task. Their numbers are drawn anew each time.
+
+    Answers are read from standard input, one a line. Ctrl-C ends the quiz.
+    """
+    from ..course.quizzes.quiz import draw_quiz
+    from ..course.quizzes.session import print_quiz, quiz_facts, run
+
+    drawn = draw_quiz(task_named(name), secrets.randbelow(10_000) if seed is None else seed)
+    if json:
+        print_json(quiz_facts(drawn))
+    elif is_printed or answers:
+        print_quiz(drawn, console(), with_answers=answers)
+    else:
+        run(drawn, console())
+
+
+@app.command()
 def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)

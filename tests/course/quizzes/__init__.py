@@ -1,0 +1,1 @@
+"""Tests of quizzes, and their answers computed a second time."""

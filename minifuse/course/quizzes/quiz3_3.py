@@ -7,7 +7,7 @@ import numpy as np
 
 from ... import simt
 from ...core.errors import BarrierError, OutOfBoundsError, RaceError, SimtError, UninitializedReadError
-from ..simulated import blocks
+from ..launches import blocks
 from . import kernels
 from .figures import table
 from .question import Question, Wrong, choose

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 
 from ... import simt
-from ..simulated import blocks
+from ..launches import blocks
 from . import kernels
 from .figures import table
 from .question import Question, format_value

@@ -1,0 +1,231 @@
+"""Grade a class: a folder with a folder for each student.
+
+The `.py` files of a student are copied to a temporary folder before they are graded, so that links, pipes and huge files are
+left out, and no code runs in the folder that was handed in. Each task is judged in a process with limits. That protects the
+grading from accidents, not from attacks: to grade code of strangers, run the whole command in a container.
+"""
+
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from ..core.errors import CourseError
+from ..runtime.atomic_files import reason
+from .registry import files
+from .runner import TIME_S, TaskProcess
+from .scoring import Points, count_points
+from .task import Effort, Task
+from .verdicts import Outcome, Result
+from .workspace import STATE
+
+CLASS_FILE = "class.toml"
+MAX_FILE_BYTES = 1 << 20  # of a student's file; the reference solutions have less than 20 KB
+TIMED_TASKS = frozenset({"3.5"})  # they measure time, so they run when no other task does
+
+
+@dataclass(frozen=True)
+class ClassSettings:
+    """The settings of a class, from its class.toml; options of the command line come before them."""
+
+    seed: int | None = None
+    """Determines the drawn cases. Each student gets the same ones."""
+    examples: int | None = None
+    tasks: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Grading:
+    """The results of one student."""
+
+    student: str
+    """The name of the student's folder."""
+    results: dict[str, Result]
+    """By the id of the task."""
+    notes: list[str] = field(default_factory=list)
+    """Facts about the files: what is missing, and what was left out."""
+
+    def points(self, tasks: Sequence[Task]) -> Points:
+        """Return the points of tasks."""
+        return count_points(self.results, tasks)
+
+
+def is_class(folder: Path) -> bool:
+    """Return whether a folder contains folders of students, and no file of the course itself."""
+    return not is_solution(folder) and bool(student_folders(folder))
+
+
+def is_solution(folder: Path) -> bool:
+    """Return whether a folder is that of one student."""
+    return (folder / STATE).is_dir() or any(os.path.lexists(folder / file) for file in files())
+
+
+def student_folders(folder: Path) -> list[Path]:
+    """Return the folders in a class, sorted by name, without hidden ones."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
+
+
+def solution_folder(folder: Path) -> Path:
+    """Return a student's folder, or the only folder in it with files of the course, as in an unpacked archive."""
+    if is_solution(folder):
+        return folder
+    try:
+        nested = [path for path in student_folders(folder) if not path.is_symlink() and is_solution(path)]
+    except OSError:
+        return folder
+    return nested[0] if len(nested) == 1 else folder
+
+
+def read_settings(folder: Path) -> ClassSettings:
+    """Read class.toml of a class, if there is one.
+
+    Raises
+    ------
+    CourseError
+        It cannot be read, has an unknown key, or a value of a wrong type.
+    """
+    path = folder / CLASS_FILE
+    if not path.exists():
+        return ClassSettings()
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from error
+    known = [one.name for one in fields(ClassSettings)]
+    if unknown := sorted(found.keys() - set(known)):
+        raise CourseError(f"{path} has {', '.join(unknown)}; expected {', '.join(known)}")
+    for name in ("seed", "examples"):
+        value = found.get(name, 1)
+        if type(value) is not int or value < (name == "examples"):
+            raise CourseError(f"{path}: {name} is {value!r}; expected a whole number, such as {name} = 60")
+    tasks = found.get("tasks", [])
+    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+        raise CourseError(f'{path}: tasks is {tasks!r}; expected a list of names, such as tasks = ["2", "3.1"]')
+    return ClassSettings(**found)
+
+
+def collect(folder: Path, copy: Path, needed: Iterable[str] = ()) -> list[str]:
+    """Copy the `.py` files of a student's folder, and return notes about files that are missing or left out."""
+    try:
+        source = solution_folder(folder)
+        names = sorted(entry.name for entry in os.scandir(source) if entry.name.endswith(".py"))
+    except OSError as error:
+        return [f"the folder cannot be read: {reason(error)}"]
+    notes = [f"found in {source.name}"] if source != folder else []
+    notes += [f"{name} {problem}" for name in names if (problem := copy_file(source / name, copy / name))]
+    missing = [file for file in needed if file not in names]
+    if not set(names) & set(files()):
+        return [*notes, "no file of the course"]
+    return notes + ([f"missing: {', '.join(missing)}"] if missing else [])
+
+
+def copy_file(path: Path, copy: Path) -> str:
+    """Copy a regular file; return why it was left out, "" if it was not."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            return "is a link" if stat.S_ISLNK(status.st_mode) else "is not a regular file"
+        if status.st_size > MAX_FILE_BYTES:
+            return f"has {status.st_size:,} bytes, more than {MAX_FILE_BYTES:,}"
+        shutil.copyfile(path, copy, follow_symlinks=False)
+    except OSError as error:
+        return f"cannot be read: {reason(error)}"
+    return ""
+
+
+class ClassGrader:
+    """Grades students one after the other, and up to `jobs` tasks of a student at the same time.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    effort : Effort
+        The number of examples, and the seed that all students share.
+    jobs : int
+        The number of processes that judge at the same time. Tasks that measure time run alone.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], effort: Effort, *, is_strict: bool = False, time_s: float = TIME_S, jobs: int = 1
+    ) -> None:
+        self.tasks, self.effort, self.is_strict, self.time_s, self.jobs = tasks, effort, is_strict, time_s, jobs
+        self._running = set[TaskProcess]()
+        self._lock = threading.Lock()
+
+    def grade(self, folder: Path, done: Callable[[Task], None] | None = None) -> Grading:
+        """Grade a student, whatever is in the folder; `done` is called after each task."""
+        with tempfile.TemporaryDirectory(prefix="minifuse-class-", ignore_cleanup_errors=True) as place:
+            copy = Path(place)
+            notes = collect(folder, copy, dict.fromkeys(task.file for task in self.tasks))
+            present = [task for task in self.tasks if (copy / task.file).exists()]
+            found = self.judge(copy, present, done)
+        results = {task.id: found.get(task.id) or missing_result(task) for task in self.tasks}
+        return Grading(printable(folder.name), results, notes)
+
+    def judge(self, folder: Path, tasks: Sequence[Task], done: Callable[[Task], None] | None = None) -> dict[str, Result]:
+        """Judge tasks of a folder in processes, and return the results by id, in the order of the tasks."""
+        found: dict[str, Result] = {}
+
+        def judge(task: Task) -> None:
+            found[task.id] = self._judge(folder, task)
+            if done:
+                done(task)
+
+        with self._pool() as pool:
+            for _ in pool.map(judge, [task for task in tasks if task.id not in TIMED_TASKS]):
+                pass
+            for task in tasks:
+                if task.id in TIMED_TASKS:
+                    judge(task)
+        return {task.id: found[task.id] for task in tasks}
+
+    @contextmanager
+    def _pool(self) -> Iterator[ThreadPoolExecutor]:
+        """Yield threads that wait for processes. If the block ends with an error, such as Ctrl-C, end the processes."""
+        pool = ThreadPoolExecutor(self.jobs)
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with self._lock:
+                for process in self._running:
+                    process.cancel()
+            raise
+        finally:
+            pool.shutdown()
+
+    def _judge(self, folder: Path, task: Task) -> Result:
+        """Judge a task with all its checks. An error of this function is a result, too: it must not stop a class."""
+        try:
+            process = TaskProcess(
+                folder, task, self.effort, is_strict=self.is_strict, runs_all_checks=True, time_s=self.time_s
+            )
+        except OSError as error:
+            return Result(task.id, [Outcome("its process begins", "error", reason(error))], {})
+        with self._lock:
+            self._running.add(process)
+        try:
+            return process.result()
+        except (ValueError, TypeError, KeyError, OSError) as error:  # what its process sent is no result
+            return Result(task.id, [Outcome("its process ends", "error", f"{type(error).__name__}: {error}")], {})
+        finally:
+            with self._lock:
+                self._running.discard(process)
+            process.cancel()
+
+
+def printable(name: str) -> str:
+    """Return the name of a folder without characters that a terminal or a file in UTF-8 cannot have."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def missing_result(task: Task) -> Result:
+    """Return the result of a task whose file was not handed in."""
+    return Result(task.id, [Outcome(f"{task.file} is handed in", "error", f"{task.file} is missing")], {})

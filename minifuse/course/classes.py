@@ -68,8 +68,17 @@ def is_solution(folder: Path) -> bool:
 
 
 def student_folders(folder: Path) -> list[Path]:
-    """Return the folders in a class, sorted by name, without hidden ones."""
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
+    """Return the folders in a class, sorted by name, without hidden ones.
+
+    Raises
+    ------
+    CourseError
+        The folder cannot be read.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
+    except OSError as error:
+        raise CourseError(f"{folder} cannot be read: {reason(error)}") from error
 
 
 def solution_folder(folder: Path) -> Path:
@@ -78,7 +87,7 @@ def solution_folder(folder: Path) -> Path:
         return folder
     try:
         nested = [path for path in student_folders(folder) if not path.is_symlink() and is_solution(path)]
-    except OSError:
+    except (CourseError, OSError):
         return folder
     return nested[0] if len(nested) == 1 else folder
 
@@ -156,7 +165,7 @@ class ClassGrader:
         self, tasks: Sequence[Task], effort: Effort, *, is_strict: bool = False, time_s: float = TIME_S, jobs: int = 1
     ) -> None:
         self.tasks, self.effort, self.is_strict, self.time_s, self.jobs = tasks, effort, is_strict, time_s, jobs
-        self._running = set[TaskProcess]()
+        self._running, self._is_over = set[TaskProcess](), False
         self._lock = threading.Lock()
 
     def grade(self, folder: Path, done: Callable[[Task], None] | None = None) -> Grading:
@@ -195,6 +204,7 @@ class ClassGrader:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             with self._lock:
+                self._is_over = True
                 for process in self._running:
                     process.cancel()
             raise
@@ -211,6 +221,8 @@ class ClassGrader:
             return Result(task.id, [Outcome("its process begins", "error", reason(error))], {})
         with self._lock:
             self._running.add(process)
+            if self._is_over:  # it was started while the others were ended
+                process.cancel()
         try:
             return process.result()
         except (ValueError, TypeError, KeyError, OSError) as error:  # what its process sent is no result

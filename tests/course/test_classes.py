@@ -5,7 +5,9 @@ import io
 import json
 import os
 import shutil
+import signal
 import threading
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -163,15 +165,38 @@ def test_an_error_in_one_task_is_a_result(room, monkeypatch, error):
     assert found.points([TASK]).got == 0
 
 
-def test_an_interrupted_grading_ends_its_processes(room, monkeypatch):
-    grader = classes.ClassGrader([TASK], Effort(1), time_s=1000)
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to a thread")
+@pytest.mark.parametrize("started_before", [2, 0])
+def test_an_interrupted_grading_ends_its_processes(tmp_path, monkeypatch, started_before):
+    """Those that run, and those that are just being started."""
+    ended, events = [], [threading.Event() for _ in range(2)]
 
-    def interrupt(task):
-        raise KeyboardInterrupt
+    class Process:
+        def __init__(self, folder, task, *arguments, **options):
+            self.is_cancelled, self.task = threading.Event(), task
+            events[TASKS_OF_FILE.index(task)].set()
+            if not started_before:
+                time.sleep(1)  # Ctrl-C comes before it is known
 
+        def result(self):
+            assert self.is_cancelled.wait(60)
+            ended.append(self.task.id)
+            return Result(self.task.id, [], {})
+
+        def cancel(self):
+            self.is_cancelled.set()
+
+    def interrupt():
+        for event in events:
+            event.wait(60)
+        time.sleep(0.2)  # the main thread waits for results by then
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    monkeypatch.setattr(classes, "TaskProcess", Process)
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        grader.grade(room / "ann@uni.edu", interrupt)
-    assert not grader._running
+        classes.ClassGrader(TASKS_OF_FILE, Effort(1), jobs=2).judge(tmp_path, TASKS_OF_FILE)
+    assert sorted(ended) == ["2.1", "2.2"]
 
 
 def test_each_student_has_the_same_cases(room, tmp_path):

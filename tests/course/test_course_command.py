@@ -15,6 +15,7 @@ from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
 from minifuse.course import grade, registry, verdict_cache, workspace
 from minifuse.course.registry import TASKS, task_named
+from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import FILE, RIGHT, TASK, written
@@ -324,7 +325,7 @@ def test_results_are_written_whole_or_not_at_all(folder, monkeypatch):
 
 def test_long_texts_are_cut_as_the_format_asks():
     outcome = Outcome("a demand", "failed", message="x" * 70_000, printed="y" * 600)
-    test = grade.test(TASK, "a demand", outcome, Effort())
+    test = grade.test(TASK, "a demand", outcome, Effort(), Points(0, 1))
     assert len(test["message"]) == grade.MAX_MESSAGE_LENGTH
     assert len(test["output"]) == grade.MAX_OUTPUT_LENGTH
     assert test["output"].endswith("(the rest is cut off)")

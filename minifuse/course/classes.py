@@ -9,18 +9,22 @@ import os
 import shutil
 import stat
 import tempfile
-import threading
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, fields
+from functools import partial
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import CourseError
 from ..runtime.atomic_files import reason
-from .registry import files
-from .runner import TIME_S, TaskProcess
+from . import runner
+from .registry import BY_ID, files
+from .runner import TIME_S
 from .scoring import Points, count_points
 from .task import Effort, Task
 from .verdicts import Outcome, Result
@@ -165,8 +169,6 @@ class ClassGrader:
         self, tasks: Sequence[Task], effort: Effort, *, is_strict: bool = False, time_s: float = TIME_S, jobs: int = 1
     ) -> None:
         self.tasks, self.effort, self.is_strict, self.time_s, self.jobs = tasks, effort, is_strict, time_s, jobs
-        self._running, self._is_over = set[TaskProcess](), False
-        self._lock = threading.Lock()
 
     def grade(self, folder: Path, done: Callable[[Task], None] | None = None) -> Grading:
         """Grade a student, whatever is in the folder; `done` is called after each task."""
@@ -179,58 +181,41 @@ class ClassGrader:
         return Grading(printable(folder.name), results, notes)
 
     def judge(self, folder: Path, tasks: Sequence[Task], done: Callable[[Task], None] | None = None) -> dict[str, Result]:
-        """Judge tasks of a folder in processes, and return the results by id, in the order of the tasks."""
+        """Judge tasks of a folder, and return the results by id, in the order of the tasks."""
+        together = [task for task in tasks if self.jobs > 1 and task.id not in TIMED_TASKS]
+        alone = [task for task in tasks if task not in together]
+        run = partial(judge_task, folder, effort=self.effort, is_strict=self.is_strict, time_s=self.time_s)
         found: dict[str, Result] = {}
-
-        def judge(task: Task) -> None:
-            found[task.id] = self._judge(folder, task)
+        for task, result in chain(self._in_processes(run, together), ((task, run(task.id)) for task in alone)):
+            found[task.id] = result
             if done:
                 done(task)
-
-        with self._pool() as pool:
-            for _ in pool.map(judge, [task for task in tasks if task.id not in TIMED_TASKS]):
-                pass
-            for task in tasks:
-                if task.id in TIMED_TASKS:
-                    judge(task)
         return {task.id: found[task.id] for task in tasks}
 
-    @contextmanager
-    def _pool(self) -> Iterator[ThreadPoolExecutor]:
-        """Yield threads that wait for processes. If the block ends with an error, such as Ctrl-C, end the processes."""
-        pool = ThreadPoolExecutor(self.jobs)
+    def _in_processes(self, run: Callable[[str], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        """Judge tasks in several processes. A process that dies fails the tasks that are left."""
+        if not tasks:
+            return
+        pool = ProcessPoolExecutor(min(self.jobs, len(tasks)), get_context("spawn"))
         try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            with self._lock:
-                self._is_over = True
-                for process in self._running:
-                    process.cancel()
-            raise
+            waiting = [(task, pool.submit(run, task.id)) for task in tasks]
+            for task, future in waiting:
+                try:
+                    yield task, future.result()
+                except BrokenProcessPool as error:
+                    yield task, Result(task.id, [Outcome("the judge's process ends", "error", str(error))], {})
         finally:
-            pool.shutdown()
+            pool.shutdown(cancel_futures=True)
 
-    def _judge(self, folder: Path, task: Task) -> Result:
-        """Judge a task with all its checks. An error of this function is a result, too: it must not stop a class."""
-        try:
-            process = TaskProcess(
-                folder, task, self.effort, is_strict=self.is_strict, runs_all_checks=True, time_s=self.time_s
-            )
-        except OSError as error:
-            return Result(task.id, [Outcome("its process begins", "error", reason(error))], {})
-        with self._lock:
-            self._running.add(process)
-            if self._is_over:  # it was started while the others were ended
-                process.cancel()
-        try:
-            return process.result()
-        except (ValueError, TypeError, KeyError, OSError) as error:  # what its process sent is no result
-            return Result(task.id, [Outcome("its process ends", "error", f"{type(error).__name__}: {error}")], {})
-        finally:
-            with self._lock:
-                self._running.discard(process)
-            process.cancel()
+
+def judge_task(folder: Path, task_id: str, *, effort: Effort, is_strict: bool, time_s: float) -> Result:
+    """Judge a task with all its checks. An error of this function is a result, too: it must not stop a class."""
+    options: dict[str, Any] = {"effort": effort, "is_strict": is_strict, "time_s": time_s}
+    try:
+        (result,) = runner.run(folder, [BY_ID[task_id]], runs_all_checks=True, **options)
+    except (OSError, ValueError, TypeError, KeyError) as error:  # no process, or what it sent is no result
+        return Result(task_id, [Outcome("its process ends", "error", f"{type(error).__name__}: {error}")], {})
+    return result
 
 
 def printable(name: str) -> str:

@@ -5,9 +5,9 @@ import io
 import json
 import os
 import shutil
-import signal
 import threading
-import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +16,7 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
-from minifuse.course import classes, gradebooks, gradescope
+from minifuse.course import classes, gradebooks, gradescope, runner
 from minifuse.course.classes import Grading
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.task import Effort
@@ -138,17 +138,18 @@ def test_one_student_is_a_class_of_one(tmp_path):
 def test_tasks_run_at_the_same_time_but_those_that_measure_time_alone(tmp_path, monkeypatch):
     both, running, most = threading.Barrier(2), [], []
 
-    def judge(self, folder, task):
-        running.append(task.id)
-        if task is not SPEED:
+    def judge(folder, task_id, **options):
+        running.append(task_id)
+        if task_id != SPEED.id:
             both.wait(timeout=60)
         most.append(sorted(running))
-        if task is not SPEED:
+        if task_id != SPEED.id:
             both.wait(timeout=60)
-        running.remove(task.id)
-        return Result(task.id, [], {})
+        running.remove(task_id)
+        return Result(task_id, [], {})
 
-    monkeypatch.setattr(classes.ClassGrader, "_judge", judge)
+    monkeypatch.setattr(classes, "judge_task", judge)
+    monkeypatch.setattr(classes, "ProcessPoolExecutor", lambda count, context: ThreadPoolExecutor(count))
     found = classes.ClassGrader([SPEED, *TASKS_OF_FILE], Effort(), jobs=2).judge(tmp_path, [SPEED, *TASKS_OF_FILE])
     assert list(found) == ["3.5", "2.1", "2.2"]
     assert most == [["2.1", "2.2"], ["2.1", "2.2"], ["3.5"]]
@@ -159,44 +160,31 @@ def test_an_error_in_one_task_is_a_result(room, monkeypatch, error):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(classes.TaskProcess, "result", fail)
+    monkeypatch.setattr(runner, "run", fail)
     found = classes.ClassGrader([TASK], Effort(1)).grade(room / "ann@uni.edu")
     assert found.results["2.1"].verdict == "error"
     assert found.points([TASK]).got == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to a thread")
-@pytest.mark.parametrize("started_before", [2, 0])
-def test_an_interrupted_grading_ends_its_processes(tmp_path, monkeypatch, started_before):
-    """Those that run, and those that are just being started."""
-    ended, events = [], [threading.Event() for _ in range(2)]
+def test_a_judge_that_dies_fails_the_tasks_that_are_left(tmp_path, monkeypatch):
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments):
+            future = Future()
+            future.set_exception(BrokenProcessPool("it was killed"))
+            return future
 
-    class Process:
-        def __init__(self, folder, task, *arguments, **options):
-            self.is_cancelled, self.task = threading.Event(), task
-            events[TASKS_OF_FILE.index(task)].set()
-            if not started_before:
-                time.sleep(1)  # Ctrl-C comes before it is known
+    monkeypatch.setattr(classes, "ProcessPoolExecutor", lambda count, context: Pool(count))
+    found = classes.ClassGrader(TASKS_OF_FILE, Effort(), jobs=2).judge(tmp_path, TASKS_OF_FILE)
+    assert [result.verdict for result in found.values()] == ["error", "error"]
 
-        def result(self):
-            assert self.is_cancelled.wait(60)
-            ended.append(self.task.id)
-            return Result(self.task.id, [], {})
 
-        def cancel(self):
-            self.is_cancelled.set()
+def test_an_interrupted_grading_ends(room, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
 
-    def interrupt():
-        for event in events:
-            event.wait(60)
-        time.sleep(0.2)  # the main thread waits for results by then
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    monkeypatch.setattr(classes, "TaskProcess", Process)
-    threading.Thread(target=interrupt).start()
+    monkeypatch.setattr(runner, "run", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        classes.ClassGrader(TASKS_OF_FILE, Effort(1), jobs=2).judge(tmp_path, TASKS_OF_FILE)
-    assert sorted(ended) == ["2.1", "2.2"]
+        classes.ClassGrader([TASK], Effort(1)).grade(room / "ann@uni.edu")
 
 
 def test_each_student_has_the_same_cases(room, tmp_path):

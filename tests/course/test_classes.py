@@ -104,7 +104,7 @@ def test_only_regular_files_of_a_sensible_size_are_copied(tmp_path):
 def test_a_class_is_graded_whatever_is_in_it(room, tmp_path):
     out, tables = tmp_path / "results", [tmp_path / name for name in ("all.csv", "canvas.csv", "moodle.csv")]
     options = ("--csv", tables[0], "--canvas", tables[1], "--moodle", tables[2], "--out", out, "--jobs", "2")
-    result = course("grade", room, "2.1", "2.2", "--seed", "3", "--examples", "5", "--limit", "3", *options)
+    result = course("grade", room, "2.1", "2.2", "--seed", "3", "--examples", "5", "--limit", "10", *options)
     assert result.exit_code == 0, result.output
     assert table(tables[0]) == [
         ["student", "2.1", "2.2", "total", "of", "seed", "notes"],

@@ -1,6 +1,5 @@
 """`minifuse course`: create a folder with tasks, check solutions with smallest failing cases, show hints, and grade."""
 
-import json as json_
 import secrets
 import shlex
 from dataclasses import asdict
@@ -10,15 +9,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.text import Text
 
 from ..core.errors import CourseError
-from ..course import grade as grades
-from ..course import report, runner, workspace
+from ..course import report, verdict_cache, workspace
 from ..course.registry import TASKS, task_named, tasks_of
+from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
+from ..course.watch import is_untouched, untouched
+from .course_grading import grade, similar, workflow
+from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, parse_path
 from .output import new_console, print_json
 
 app = typer.Typer(
@@ -26,31 +27,8 @@ app = typer.Typer(
 )
 
 
-MAX_LIMIT_S = 86_400.0  # a day: timeouts of the system must be finite
-
-
-def parse_path(text: str | Path) -> Path:
-    """Return a path of the command line; refuse an empty name, which `Path` would take for the current folder."""
-    if not str(text):
-        raise typer.BadParameter("got an empty name, expected a path; write . for the current folder")
-    return Path(text)
-
-
-Folder = Annotated[
-    Path,
-    typer.Option("--dir", metavar="DIR", parser=parse_path, help="Folder of the course. Default: the one you are in."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
-TaskNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function, or 2 for a module.")
-]
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
+NOT_CHECKED = "not checked"
 Examples = Annotated[int, typer.Option(min=1, help="Number of examples for each check.")]
-Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after this many seconds.")]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Run only your functions. Do not fill in missing ones from the reference solution."),
-]
 
 
 def console() -> Console:
@@ -89,34 +67,55 @@ def check(
     root, tasks, out = workspace.find_folder(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
-    for task, result in zip(tasks, runner.run(root, tasks, effort=effort, is_strict=strict, time_s=limit), strict=True):
+    run = verdict_cache.run(root, tasks, effort=effort, is_strict=strict, time_s=limit)
+    for task, result in zip(tasks, run, strict=True):
         results.append(result)
         if not json:
             out.print(report.render_result(task, result))
             out.print()
     if json:
-        print_json([result_facts(result) for result in results])
+        print_json([result_facts(task, result) for task, result in zip(tasks, results, strict=True)])
     raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
 
 
-def result_facts(result: Result) -> dict[str, object]:
+def result_facts(task: Task, result: Result) -> dict[str, object]:
     """Return a result as the data that --json prints."""
-    return {"verdict": result.verdict, **asdict(result)}
+    checks = [{"check": name, "got": points.got, "of": points.of} for name, points in earned_points(task, result).items()]
+    points = points_of_task(task, result)
+    return {"verdict": result.verdict, **asdict(result), "points": points.got, "of": points.of, "points_of_checks": checks}
 
 
 @app.command()
-def status(folder: Folder = Path(), json: Json = False, limit: Limit = TIME_S) -> None:
-    """Check all tasks now and show your progress. Nothing is stored."""
+def status(
+    folder: Folder = Path(),
+    run: Annotated[
+        bool, typer.Option("--run", help="Also check the tasks that changed since they were last checked.")
+    ] = False,
+    json: Json = False,
+    limit: Limit = TIME_S,
+) -> None:
+    """Show your progress: the last verdict of each task, as `check` and `watch` found it.
+
+    Runs nothing. A verdict is shown only while your file, the files that it imports and the course have not changed since.
+    """
     root, out = workspace.find_folder(folder), console()
-    results: dict[str, Result] = {}
-    with out.status("checking ...") if not json else out.capture():
-        for result in runner.run(root, TASKS, effort=Effort(examples=30), time_s=limit):
-            results[result.task] = result
+    results = {task.id: untouched(task) for task in TASKS if is_untouched(root, task)}
+    results |= verdict_cache.load_all(root, [task for task in TASKS if task.id not in results])
+    changed = [task for task in TASKS if task.id not in results]
+    if run and changed:
+        with out.status("checking ...") if not json else out.capture():
+            results |= {result.task: result for result in verdict_cache.run(root, changed, time_s=limit)}
+        changed = []
     if json:
-        print_json([result_facts(result) for result in results.values()])
+        found = [result_facts(task, results.get(task.id) or Result(task.id, [], {})) for task in TASKS]
+        print_json([facts if facts["task"] in results else facts | {"verdict": NOT_CHECKED} for facts in found])
         return
-    out.print(report.render_status(results))
+    out.print(report.render_status(results, tasks=TASKS, missing=NOT_CHECKED))
     out.print(report.indent(report.render_progress(results)))
+    if changed:
+        names = " ".join(task.id for task in changed)
+        text = f"Not checked since the last change: {names}. `minifuse course status --run` checks these."
+        out.print(report.indent(text, "yellow"))
 
 
 @app.command()
@@ -174,7 +173,7 @@ def quiz(
 def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)
-    (result,) = runner.run(root, [task], time_s=limit)
+    (result,) = verdict_cache.run(root, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
             f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"
@@ -206,51 +205,5 @@ def upgrade(
     console().print("\n".join(changes) or "The folder is up to date.", soft_wrap=True)
 
 
-@app.command()
-def grade(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=parse_path, help="Folder of a student; their .py files are enough.")
-    ],
-    names: TaskNames = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", parser=parse_path, help="Write the results to this file, in exercism's format, version 3."
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of an earlier grading to repeat. Default: a new one.")] = None,
-    examples: Examples = Effort.examples,
-    limit: Limit = TIME_S,
-    strict: Strict = False,
-) -> None:
-    """Grade a folder with new examples, each task in a process with limits on time and memory.
-
-    Exits with 0 if at least one check of each task could call the student's functions, whatever its result; else with 1.
-    """
-    if not folder.is_dir():
-        raise CourseError(f"{folder} is not a folder; write the path of the one with the student's files")
-    tasks, effort = tasks_of(names or []), Effort(examples, secrets.randbelow(1 << 32) if seed is None else seed)
-    results = list(
-        runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, runs_all_checks=True, time_s=limit)
-    )
-    grading = grades.results(tasks, results, effort, strict)
-    if out:
-        workspace.write(out, json_.dumps(grading, indent=2) + "\n")
-    print_grades(tasks, results, effort.seed)
-    raise typer.Exit(int(not all(result.has_run for result in results)))
-
-
-def print_grades(tasks: list[Task], results: list[Result], seed: int | None) -> None:
-    """Print the failed tasks, then the points."""
-    out = console()
-    for task, result in zip(tasks, results, strict=True):
-        if result.verdict not in ("passed", "pending"):
-            out.print(report.render_result(task, result))
-            out.print()
-    by_id = {result.task: result for result in results}
-    out.print(report.render_status(by_id, tasks=tasks))
-    points, total = report.count_points(by_id, tasks)
-    not_run = [result.task for result in results if not result.has_run]
-    out.print(Text(f"{points} of {total} points; repeat with --seed {seed}", style="bold"))
-    if not_run:
-        out.print(Text(f"no check could call the functions of {', '.join(not_run)}", style="red"))
+for command in (grade, similar, workflow):
+    app.command()(command)

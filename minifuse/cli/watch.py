@@ -19,8 +19,9 @@ from typing import Any
 from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
+from ..course import verdict_cache
 from ..course.runner import TaskRun
-from ..course.task import Task
+from ..course.task import Effort, Task
 from ..course.verdicts import Result
 from ..course.watch import Watch
 from . import app
@@ -62,20 +63,24 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
 
 
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
-    """Start runs, handle events and show the screen. Without a terminal, print only the results of the shown task."""
+    """Start runs, handle events, store results and show the screen. Without a terminal, print results of the shown task."""
     console = new_console()
-    started_number, process, has_new_result = 0, None, False
+    started_number, process, has_new_result, key = 0, None, False, ""
     try:
         while not watch.is_over:
             if watch.number != started_number:
                 if process:
                     process.cancel()
                 started_number = watch.number
+                key = verdict_cache.key(watch.folder, watch.running) if watch.running else ""
                 process = start(watch, events, limit_s, is_strict)
             if console.is_terminal or has_new_result:
                 show(watch, console)
             name, run_number, argument = events.get()
             has_new_result = name == "ended" and run_number == watch.number and argument.task == watch.task.id
+            is_result = name == "ended" and run_number == watch.number
+            if is_result and watch.running and verdict_cache.is_kept(argument, Effort(), is_strict, limit_s):
+                verdict_cache.store(watch.folder, watch.running, argument, key)
             if run_number in (0, watch.number):
                 getattr(watch, name)(argument)
     finally:

@@ -1,7 +1,8 @@
 """Write results for graders as JSON: version 3 of exercism's format for test runners, extended with points.
 
 The format describes one exercise, whose tests belong to numbered tasks. Here the exercise is the folder, and tasks are
-numbered as in the course. Points, seed and calls, for which the format has no field, are under "course".
+numbered as in the course. Points, seed and calls, for which the format has no field, are under "course"; "max_score" and
+the "score" of a test are the names that GitHub Classroom gives to points in this format.
 
 References
 ----------
@@ -13,7 +14,8 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from .registry import TASKS
-from .report import count_points, render_outcome, to_plain_text
+from .report import render_outcome, to_plain_text
+from .scoring import Points, count_points, earned_points, points_of_task
 from .task import Effort, Task
 from .verdicts import Outcome, Result
 
@@ -36,15 +38,16 @@ def results(tasks: Sequence[Task], task_results: Sequence[Result], effort: Effor
         True if nothing came from the oracle.
     """
     by_id = {result.task: result for result in task_results}
-    got, of = count_points(by_id, tasks)
+    points = count_points(by_id, tasks)
     return {
         "version": VERSION,
         "status": status(task_results),
         "message": None if any(result.has_run for result in task_results) else join_failures(tasks, task_results),
+        "max_score": points.of,
         "tests": [test for task, result in zip(tasks, task_results, strict=True) for test in tests(task, result, effort)],
         "course": {
-            "points": got,
-            "of": of,
+            "points": points.got,
+            "of": points.of,
             "seed": effort.seed,
             "examples": effort.examples,
             "strict": is_strict,
@@ -54,8 +57,12 @@ def results(tasks: Sequence[Task], task_results: Sequence[Result], effort: Effor
                     "task_id": number(task),
                     "title": task.title,
                     "verdict": by_id[task.id].verdict,
-                    "points": count_points(by_id, [task])[0],
+                    "points": points_of_task(task, by_id[task.id]).got,
                     "of": task.points,
+                    "checks": [
+                        {"name": name, "points": points.got, "of": points.of}
+                        for name, points in earned_points(task, by_id[task.id]).items()
+                    ],
                     "calls": by_id[task.id].calls,
                     "seconds": round(by_id[task.id].seconds, 3),
                 }
@@ -83,12 +90,14 @@ def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, object]]
     failure = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), None)
     names = list(dict.fromkeys([check.name for check in task.checks] + list(outcomes)))
     missing = Outcome("", "error", f"did not run: {failure.check}: {failure.message}" if failure else "did not run")
-    return [test(task, name, outcomes.get(name, missing), effort) for name in names]
+    points = earned_points(task, result)
+    return [test(task, name, outcomes.get(name, missing), effort, points.get(name, Points(0.0, 0.0))) for name in names]
 
 
-def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, object]:
+def test(task: Task, name: str, outcome: Outcome, effort: Effort, points: Points) -> dict[str, object]:
     """Return one test in the format."""
     fields: dict[str, object] = {"name": f"{task.id} {name}", "status": STATUS.get(outcome.verdict, "error")}
+    fields |= {"score": points.got, "max_score": points.of}
     if fields["status"] == "pass":
         return fields | {"test_code": code(task, name, "", effort), "task_id": number(task)}
     text = to_plain_text(Group(*render_outcome(task, outcome, "http://127.0.0.1:8501")))

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .registry import MODULES, TASKS
+from .scoring import count_points, points_of_checks, points_of_task
 from .task import Task
 from .verdicts import Outcome, Result
 
@@ -20,7 +21,7 @@ MAX_PRINTED_LINES = 8
 MAX_TITLE_LENGTH = 40  # with the arrow, sign and id before it; leaves room for the file and the verdict
 SIGNS = {"passed": ("✓", "green"), "pending": ("·", "yellow"), "": (" ", "dim")}
 WRONG = ("✗", "red")
-VERDICT_LABELS = {"passed": "", "pending": "to be written", "failed": "not yet right", "timeout": "stopped", "": "..."}
+VERDICT_LABELS = {"passed": "", "pending": "to be written", "failed": "not yet right", "timeout": "stopped"}
 
 
 def sign(verdict: str) -> Text:
@@ -34,11 +35,8 @@ def indent(content: RenderableType | str, style: str = "") -> RenderableType:
 
 
 def render_result(task: Task, result: Result, address: str = "http://127.0.0.1:8501") -> RenderableType:
-    """Render the result of a task: a line for each check, then the first failure."""
-    parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold")]
-    parts += [indent(Text.assemble(sign(outcome.verdict), f" {outcome.check}")) for outcome in result.outcomes]
-    known = {outcome.check for outcome in result.outcomes}
-    parts += [indent(f"  {check.name}", "dim") for check in task.checks if check.name not in known]
+    """Render the result of a task: a line for each check with its points, then the first failure."""
+    parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), indent(render_checks(task, result))]
     failure = next((o for o in result.outcomes if o.verdict != "passed"), None)
     if failure is not None:
         parts += ["", *render_outcome(task, failure, address)]
@@ -49,6 +47,19 @@ def render_result(task: Task, result: Result, address: str = "http://127.0.0.1:8
         parts.append(indent("no check ran, so nothing is known to be right", "red"))
     parts += [indent(note) for note in result.notes]
     return Group(*parts)
+
+
+def render_checks(task: Task, result: Result) -> RenderableType:
+    """Render a table of the checks of a task: verdict, name, and what it is worth. Checks that did not run are dim."""
+    table, points = Table.grid(padding=(0, 3, 0, 0)), points_of_checks(task)
+    worth = {name: f"{one:g} point{'s' * (one != 1)}" for name, one in points.items()}
+    for outcome in result.outcomes:
+        line = Text.assemble(sign(outcome.verdict), f" {outcome.check}")
+        table.add_row(line, Text(worth.get(outcome.check, ""), style="dim"))
+    known = {outcome.check for outcome in result.outcomes}
+    for name in [name for name in points if name not in known]:
+        table.add_row(Text(f"  {name}", style="dim"), Text(worth[name], style="dim"))
+    return table
 
 
 def render_outcome(task: Task, outcome: Outcome, address: str) -> Iterable[RenderableType]:
@@ -108,39 +119,39 @@ def render_hints(task: Task, number: int) -> RenderableType:
     return Group(*parts, Text(f"To read first: {', '.join(task.reads)}", style="dim"))
 
 
-def render_status(results: Mapping[str, Result], chosen: str = "", tasks: Iterable[Task] = TASKS) -> RenderableType:
-    """Render a table of tasks with verdicts and points. An arrow marks `chosen`; a task without a result has "..."."""
+def render_status(
+    results: Mapping[str, Result], chosen: str = "", tasks: Iterable[Task] = TASKS, missing: str = "..."
+) -> RenderableType:
+    """Render a table of tasks with verdicts and points. An arrow marks `chosen`; a task without a result has `missing`."""
     table = Table(box=None, padding=(0, 1), show_header=False)
     for module, name in MODULES.items():
         module_tasks = [task for task in tasks if task.module == module]
         if not module_tasks:
             continue
-        got, of = count_points(results, module_tasks)
-        table.add_row(Text(f"{module} {name}", style="bold"), "", Text(f"{got} of {of} points"))
+        points = count_points(results, module_tasks)
+        table.add_row(Text(f"{module} {name}", style="bold"), "", Text(f"{points} points"))
         for task in module_tasks:
             verdict = results[task.id].verdict if task.id in results else ""
             arrow = ">" if task.id == chosen else " "
             title = Text.assemble(f"{arrow} ", sign(verdict), f" {task.id} {task.title}")
             title.truncate(MAX_TITLE_LENGTH, overflow="ellipsis")
-            table.add_row(title, task.file, VERDICT_LABELS.get(verdict, verdict))
+            table.add_row(title, task.file, label_of(task, results.get(task.id), missing))
     return table
 
 
-def count_points(results: Mapping[str, Result], tasks: Iterable[Task] = TASKS) -> tuple[int, int]:
-    """Return the points of the tasks that pass, and the points of all tasks."""
-    all_tasks = list(tasks)
-    got = [
-        round(task.points * results[task.id].share)
-        for task in all_tasks
-        if task.id in results and results[task.id].verdict == "passed"
-    ]
-    return sum(got), sum(task.points for task in all_tasks)
+def label_of(task: Task, result: Result | None, missing: str) -> str:
+    """Return the verdict of a task in a word or two, or its points if it earned a part of them."""
+    if result is None:
+        return missing
+    points = points_of_task(task, result)
+    is_part = points.got and (result.verdict != "passed" or points.got < points.of)
+    return f"{points} points" if is_part else VERDICT_LABELS.get(result.verdict, result.verdict)
 
 
 def render_progress(results: Mapping[str, Result]) -> RenderableType:
     """Render a progress bar of points, and the number of tasks that pass."""
-    got, of = count_points(results)
+    points = count_points(results, TASKS)
     passed = sum(result.verdict == "passed" for result in results.values())
     row = Table.grid(padding=(0, 1))
-    row.add_row(ProgressBar(of, got, width=30), Text(f"{got} of {of} points, {passed} of {len(TASKS)} tasks"))
+    row.add_row(ProgressBar(points.of, points.got, width=30), Text(f"{points} points, {passed} of {len(TASKS)} tasks"))
     return row

@@ -33,6 +33,8 @@ class Check:
     name: str
     """The requirement, as a sentence: "every element is read where its strides say"."""
     run: Callable[[Any, "Effort"], None]
+    points: float | None = None
+    """How many of the task's points it is worth. None for an equal share of those that the other checks leave."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Create, reset and upgrade a student's folder. Files are never overwritten without a backup.
 
 Its folder `.minifuse/` contains the original stubs, for a three-way merge with a newer version of the course, and backups.
-Progress is not stored: it is determined by running the checks.
+The folder does not contain your progress: it is determined by running the checks.
 """
 
 import ast

@@ -13,8 +13,9 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
-from minifuse.course import grade, registry, workspace
+from minifuse.course import grade, registry, verdict_cache, workspace
 from minifuse.course.registry import TASKS, task_named
+from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import FILE, RIGHT, TASK, written
@@ -163,17 +164,59 @@ def test_limit_is_a_finite_number_of_seconds(folder):
     assert course("check", "2.1", "--dir", folder, "--limit", "inf").exit_code == 2
 
 
-def test_status_judges_every_task_now(folder, monkeypatch):
+@pytest.fixture
+def two_tasks(folder, tmp_path, monkeypatch):
+    """A folder whose task 2.1 is right and 2.2 wrong, of a course that has these two, with an empty cache."""
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("minifuse.cli.course.TASKS", (TASK, task_named("2.2")))
-    written(folder, "def broadcast_shape(a, b):\n    return a")
-    result = course("status", "--dir", folder)
-    assert result.exit_code == 0
+    return written(folder, "def broadcast_shape(a, b):\n    return a")
+
+
+def test_status_shows_what_check_found_and_runs_nothing(two_tasks, monkeypatch):
+    unchecked = course("status", "--dir", two_tasks)
+    assert unchecked.exit_code == 0
+    assert unchecked.stdout.count("not checked") == 2
+    assert "Not checked since the last change: 2.1 2.2." in " ".join(unchecked.stdout.split())
+    course("check", "2", "--dir", two_tasks)
+    monkeypatch.setattr("minifuse.course.runner.run", None)  # a call would be an error
+    result = course("status", "--dir", two_tasks)
     assert "✓ 2.1 Where an element is stored" in result.stdout
     assert "✗ 2.2 Broadcasting" in result.stdout
     assert "not yet right" in result.stdout
     assert f"{TASK.points} of {sum(task.points for task in TASKS)} points, 1 of {len(TASKS)} tasks" in result.stdout
-    verdicts = [facts["verdict"] for facts in json.loads(course("status", "--dir", folder, "--json").stdout)]
-    assert verdicts == ["passed", "failed"]
+    assert "Not checked" not in result.stdout
+    facts = json.loads(course("status", "--dir", two_tasks, "--json").stdout)
+    assert [(one["verdict"], one["points"], one["of"]) for one in facts] == [("passed", 4, 4), ("failed", 0, 3)]
+    assert [check["of"] for check in facts[0]["points_of_checks"]] == [1, 1, 1, 1]
+
+
+def test_status_can_check_what_has_changed(two_tasks):
+    course("check", "2.2", "--dir", two_tasks)
+    facts = json.loads(course("status", "--dir", two_tasks, "--json").stdout)
+    assert [one["verdict"] for one in facts] == ["not checked", "failed"]
+    result = course("status", "--run", "--dir", two_tasks)
+    assert "✓ 2.1 Where an element is stored" in result.stdout
+    assert "not checked" not in result.stdout
+    assert "not checked" not in course("status", "--dir", two_tasks).stdout
+
+
+def test_status_of_a_fresh_folder_needs_no_check(folder):
+    result = course("status", "--dir", folder)
+    assert result.stdout.count("to be written") == len(TASKS)
+    assert f"0 of {sum(task.points for task in TASKS)} points" in result.stdout
+
+
+def test_grade_neither_reads_nor_writes_stored_verdicts(two_tasks, tmp_path):
+    graded(two_tasks, "2.1")
+    assert not (tmp_path / "cache" / "verdicts").exists()
+    broken = two_tasks / FILE
+    forged = Result("2.2", [Outcome(check.name, "passed") for check in task_named("2.2").checks], {"broadcast_shape": 1})
+    verdict_cache.store(two_tasks, task_named("2.2"), forged, verdict_cache.key(two_tasks, task_named("2.2")))
+    assert "✓ 2.2 Broadcasting" in course("status", "--dir", two_tasks).stdout
+    before = broken.read_text()
+    _, found = graded(two_tasks, "2.2")
+    assert (found["status"], found["course"]["points"]) == ("fail", 1)  # of its other function, which is right
+    assert broken.read_text() == before
 
 
 def test_each_hint_adds_to_the_one_before():
@@ -230,9 +273,12 @@ def test_a_grading_in_exercisms_format(folder):
     assert f"minifuse course check 2.3 --seed {found['course']['seed']}" in bad["test_code"]
     assert [t["status"] for t in found["tests"] if t["name"].startswith(("2.3 zip", "2.3 red"))] == ["pass", "pass"]
     by_id = {task["id"]: task for task in found["course"]["tasks"]}
-    assert (by_id["2.1"]["points"], by_id["2.3"]["points"]) == (TASK.points, 0)
+    assert (by_id["2.1"]["points"], by_id["2.3"]["points"]) == (TASK.points, 4)
+    assert [check["points"] for check in by_id["2.3"]["checks"]] == [0, 2, 2]
+    assert [t["score"] for t in found["tests"] if t["name"].startswith("2.3")] == [0, 2, 2]
     assert found["course"]["points"] == sum(task["points"] for task in found["course"]["tasks"])
-    assert f"{found['course']['points']} of {found['course']['of']} points" in result.stdout
+    assert f"{found['course']['points']:g} of {found['course']['of']:g} points" in result.stdout
+    assert "4 of 6 points" in result.stdout
 
 
 def test_a_right_folder_passes_and_needs_nothing_but_its_files(tmp_path):
@@ -279,7 +325,7 @@ def test_results_are_written_whole_or_not_at_all(folder, monkeypatch):
 
 def test_long_texts_are_cut_as_the_format_asks():
     outcome = Outcome("a demand", "failed", message="x" * 70_000, printed="y" * 600)
-    test = grade.test(TASK, "a demand", outcome, Effort())
+    test = grade.test(TASK, "a demand", outcome, Effort(), Points(0, 1))
     assert len(test["message"]) == grade.MAX_MESSAGE_LENGTH
     assert len(test["output"]) == grade.MAX_OUTPUT_LENGTH
     assert test["output"].endswith("(the rest is cut off)")

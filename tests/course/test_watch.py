@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from queue import SimpleQueue
 
 import pytest
 
@@ -15,7 +16,7 @@ pytest.importorskip("watchfiles", reason="needs minifuse[course]")
 
 from minifuse.cli import app
 from minifuse.cli import watch as terminal
-from minifuse.course import workspace
+from minifuse.course import verdict_cache, workspace
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.report import to_plain_text
 from minifuse.course.verdicts import Outcome, Result
@@ -272,6 +273,26 @@ def test_a_server_is_started_once_and_ended(monkeypatch):
     assert [line[1:4] for line in started] == [["-m", "minifuse", "app"]]
     pictures.close()
     assert pictures._server.poll() is not None
+
+
+def test_watch_stores_results_for_status(folder, tmp_path, monkeypatch):
+    """Of the last run only: a run that a newer one replaced is no result."""
+    monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "cache"))
+    events, runs = SimpleQueue(), []
+
+    def start(watch, events, limit_s, is_strict):
+        runs.append(watch.running)
+        if len(runs) == 1:
+            events.put(("ended", watch.number + 5, failed(TASK)))
+            events.put(("ended", watch.number, passed(TASK)))
+        else:
+            events.put(("pressed", 0, "q"))
+
+    monkeypatch.setattr(terminal, "start", start)
+    edit(folder, 'todo("2.1a")', "return 3")
+    terminal.loop(Watch(folder, TASK), events, 60.0, False)
+    assert runs[0] is TASK
+    assert verdict_cache.load(folder, TASK) == passed(TASK)
 
 
 # at a terminal

@@ -1,6 +1,5 @@
 """Task 2.5: train a network of tensors."""
 
-from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -9,9 +8,6 @@ import numpy as np
 from ..check import agreement
 from ..engine import Engine
 from ..learning import (
-    Layer,
-    Net,
-    Points,
     describe_layer,
     describe_network,
     half_integers,
@@ -20,6 +16,7 @@ from ..learning import (
     network_output,
 )
 from ..oracle.module2 import TensorLinear
+from ..questions.learning import Layer, Net, tensor_probabilities
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -164,11 +161,6 @@ def are_drawn(student: Student, effort: Effort) -> None:
         )
 
 
-def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
-    """Return the probabilities for points."""
-    return [float(p) for p in network(engine.constant(points)).value.array().ravel()]
-
-
 def describe_step(case: Steps) -> str:
     """Return parameters as text."""
     pairs = [(value.tolist(), None if d is None else d.tolist()) for value, d in case[0]]
@@ -212,7 +204,7 @@ TASK = Task(
             describe=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
         ),
         agreement(STEP, steps, ask_step, stepped, describe=describe_step),
-        learning_check(LEARNS, "train_tensor_network", ("split", "xor"), probabilities, count=100, steps=300),
+        learning_check(LEARNS, "train_tensor_network", ("split", "xor"), tensor_probabilities, count=100, steps=300),
     ),
     mistakes=(
         Mistake(

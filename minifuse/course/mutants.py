@@ -5,7 +5,7 @@ from itertools import product
 from typing import NamedTuple
 
 from . import oracle
-from .questions.task0_2 import operator_of
+from .questions.task0_2 import WRONG_OPERATORS
 
 GRID = tuple(product([0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 0.3, -0.7, 7.0, -8.0], repeat=3))
 """Triples of numbers at which the operators are tested."""
@@ -17,12 +17,12 @@ class Bug(NamedTuple):
     operator: str
     description: str
     """Its mistake, as a predicate: "ignores the second number"."""
-    text: str
-    """Its source, an expression: the process with the student's code is sent the text of the bug that it is to find."""
+    function: str
+    """Its name in WRONG_OPERATORS."""
 
     def find_counterexample(self) -> tuple[tuple[float, ...], float, float]:
         """Return (numbers, wrong result, right result) for the first point at which the results differ clearly."""
-        wrong, right = operator_of(self.text), oracle.function(self.operator)
+        wrong, right = WRONG_OPERATORS[self.function], oracle.function(self.operator)
         count = len(signature(right).parameters)
         cases = [*GRID, *[(x, x + near, 0.0) for x, _, _ in GRID for near in (1e-12, 1e-3)]]
         xs = next(c[:count] for c in cases if abs(wrong(*c[:count]) - right(*c[:count])) > 1e-6)

@@ -79,7 +79,7 @@ def check_calls(student: StudentProcess, effort: Effort) -> None:
 def is_found(student: StudentProcess, slot: str, bug: Bug) -> bool:
     """Return whether, at some point of the grid, a property is False with the bug and True without it."""
     for points in PARTS_OF_GRID:
-        got = student.ask(answers, (slot, {bug.operator: bug.text}, points))
+        got = student.ask(answers, (slot, {bug.operator: bug.function}, points))
         decisive = [xs for xs, answer in zip(points, got, strict=True) if is_false(answer)]
         if any(map(is_true, student.ask(answers, (slot, {}, decisive)))):
             return True

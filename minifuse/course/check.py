@@ -173,6 +173,6 @@ def close(got: Any, expected: npt.ArrayLike) -> bool:
     """Return whether two arrays have the same shape and elements up to rounding. NaN equals NaN."""
     try:
         a, b = np.asarray(got, np.float64), np.asarray(expected, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # an int may be too large for a float
         return False
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=True))

@@ -87,6 +87,9 @@ def outcome_of(name: str, run: Callable[[], None], student: StudentProcess, task
         return Outcome(name, "error", str(error), current[0], lines=source_lines(lines_of(error), student))
     except StudentError as error:
         return Outcome(name, "error", f"{error}{advice(error.kind)}", lines=source_lines(error.lines, student))
+    except Exception as error:  # of the check itself, on an answer that it does not foresee
+        message = f"the answer is of another kind than expected ({type(error).__name__}: {error})"
+        return Outcome(name, "error", message, current[0])
     return Outcome(name, "passed")
 
 

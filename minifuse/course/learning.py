@@ -4,17 +4,17 @@ The network is trained with a limited number of steps and evaluated on held-out 
 unlucky, a failure is tried again with a second seed.
 """
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .engine import Engine
+from .questions.learning import Layer, Net, Points, train_and_apply
 from .strided import Array
-from .student import Student
+from .student_process import StudentProcess
 from .task import Check, Effort
 from .toy_points import BORDERS, MARGIN
 from .verdicts import Wrong
@@ -22,26 +22,9 @@ from .verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
 
-Points = list[tuple[float, float]]
 HELD_OUT = 200
 MIN_ACCURACY = 0.9
 """On held-out points. Guessing gets one half: there are as many points of each kind."""
-ALLOCATIONS = 100_000  # between two garbage collections, while a network is trained
-
-
-class Layer(NamedTuple):
-    """The parameters of a layer, and its inputs: one point, or a row for each point."""
-
-    weights: Array
-    biases: Array
-    xs: Array
-
-
-class Net(NamedTuple):
-    """Two layers. The last one has no inputs of its own: they are the outputs of the first."""
-
-    first: Layer
-    last: Layer
 
 
 def half_integers(draw: "DrawFn", *shape: int) -> Array:
@@ -93,17 +76,6 @@ def accuracy(probabilities: Sequence[float], labels: Sequence[int]) -> float:
     return float(np.mean((np.asarray(probabilities, float) > 0.5) == np.asarray(labels, bool)))
 
 
-@contextmanager
-def rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector rarely: graphs of scalars have no cycles, and it would take a third of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(ALLOCATIONS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def learning_check(
     name: str,
     slot: str,
@@ -125,45 +97,45 @@ def learning_check(
     sets : sequence of str
         Names in `toy_points.BORDERS`.
     probabilities : function of (engine, network, points)
-        Returns the network's probabilities for points.
+        A function of `questions`, which returns the network's probabilities for points.
     count, steps : int
         Number of training points; maximal number of backward passes.
     seeds : tuple of two ints
         For the points and for the training. The second is used if the first one fails.
     """
 
-    def run(student: Student, effort: Effort) -> None:
+    def run(student: StudentProcess, effort: Effort) -> None:
         first, second = seeds if effort.seed is None else (effort.seed, effort.seed + 1)
-        with rare_garbage_collection():
-            for data in sets:
-                if train(student, data, first) is not None and (wrong := train(student, data, second)) is not None:
-                    raise wrong
+        for data in sets:
+            if train(student, data, first) is not None and (wrong := train(student, data, second)) is not None:
+                raise wrong
 
-    def train(student: Student, data: str, seed: int) -> Wrong | None:
+    def train(student: StudentProcess, data: str, seed: int) -> Wrong | None:
         """Train a network; return the failure if its accuracy is too low, and raise any other one."""
-        engine = Engine(student)
         points, labels = draw_points(data, count, seed)
         unseen, kinds = draw_points(data, HELD_OUT, seed + 10_000)
-        network = getattr(student, slot)(engine, list(points), list(labels), steps, seed)
         case_text = f"{slot}(engine, {count} points of {data!r}, labels, steps={steps}, seed={seed})"
-        if engine.backwards > steps:
+        backwards, on_unseen, on_points = student.ask(
+            partial(train_and_apply, slot, probabilities), (points, labels, steps, seed, unseen)
+        )
+        if backwards > steps:
             raise Wrong(
-                f"{engine.backwards} losses went backward; at most {steps} may",
+                f"{backwards} losses went backward; at most {steps} may",
                 case_text=case_text,
                 expected=f"at most {steps}",
-                got=engine.backwards,
+                got=backwards,
                 kind="steps",
             )
-        if network is None:
+        if on_unseen is None:
             raise Wrong(f"{slot} returns None; return the network", case_text=case_text, kind="nothing")
-        right = accuracy(probabilities(engine, network, unseen), kinds)
+        right = accuracy(on_unseen, kinds)
         if right >= MIN_ACCURACY:
             return None
-        seen = accuracy(probabilities(engine, network, points), labels)
+        seen = accuracy(on_points, labels)
         return Wrong(
             f"the accuracy on {HELD_OUT} held-out points is {right:.0%}, expected {MIN_ACCURACY:.0%}; the first seed did no "
-            f"better. On the training points: {seen:.0%}. Losses that went backward: {engine.backwards}",
-            case=engine.backwards,
+            f"better. On the training points: {seen:.0%}. Losses that went backward: {backwards}",
+            case=backwards,
             case_text=case_text,
             expected=MIN_ACCURACY,
             got=right,

@@ -36,7 +36,7 @@ class Opaque:
     text: str
     is_iterable: bool = False
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:  # also of a list that contains it
         return self.text
 
 

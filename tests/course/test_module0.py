@@ -7,10 +7,11 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import Parameter, oracle
-from minifuse.course.mutants import BUGS, GRID, NAMES, Operators, is_false, is_true, operators_under_test
+from minifuse.course.mutants import BUGS, GRID, TESTED, is_false, is_true
+from minifuse.course.questions.task0_2 import NAMES, Operators, operators_of
+from minifuse.course.questions.task0_4 import Tree, build_tree
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.tasks.task0_2 import is_found
-from minifuse.course.tasks.task0_4 import Tree, build_tree
 from minifuse.course.tasks.task0_5 import SLOTS, fault_of_line, fault_of_network
 from minifuse.course.toy_points import BORDERS, MARGIN, is_right, picture, point_set, side_of_line, side_of_network
 
@@ -18,10 +19,16 @@ PLANTED = [pytest.param(slot, bug, id=f"{slot}-{bug.description}") for slot, bug
 
 
 class Of:
-    """A student with one function."""
+    """A process with a student who has written one function; the operators are the oracle's."""
 
-    def __init__(self, function):
+    def __init__(self, function=None):
         self.about_it = function
+
+    def __getattr__(self, slot):
+        return oracle.function(slot)
+
+    def ask(self, question, case):
+        return question(self, case)
 
 
 @pytest.mark.parametrize(("slot", "bug"), PLANTED)
@@ -34,9 +41,9 @@ def test_a_planted_bug_shows_and_can_be_found(slot, bug):
 
 @pytest.mark.parametrize("slot", BUGS)
 def test_the_oracles_properties_hold_on_the_grid(slot):
-    ops = Operators()
+    ops = Operators(operators_of(Of()))
     assert all(is_true(oracle.function(slot)(ops, *xs)) for xs in GRID)
-    assert set(operators_under_test(slot)) <= {name for name, _, _ in ops.calls}
+    assert set(TESTED[slot]) <= {name for name, _, _ in ops.calls}
 
 
 def test_a_bug_is_not_found_by_a_property_that_is_always_true():
@@ -50,7 +57,7 @@ def test_a_bug_is_not_found_by_a_property_that_is_always_true():
 def test_operators_are_those_of_task_0_1():
     assert task_named("0.1").slots == NAMES
     with pytest.raises(AttributeError, match="there is no operator ad; there are identity, add"):
-        Operators().ad(1.0, 2.0)
+        Operators(operators_of(Of())).ad(1.0, 2.0)
 
 
 @pytest.mark.parametrize(

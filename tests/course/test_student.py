@@ -119,6 +119,11 @@ def test_forbidden_code_is_refused(tmp_path, more, verdict, words):
             "a Odd that cannot be shown: ZeroDivisionError",
         ),
         (
+            "class Odd:\n    def __repr__(self):\n        return 'odd'\n\n\ndef index_of(*_):\n    return (Odd(),)",
+            "failed",
+            "(odd,)",
+        ),
+        (
             "def permuted(x, dims):\n    x.storage[0] = 9.0\n    return x",
             "failed",
             "your function changes its arguments; work on a copy",
@@ -151,6 +156,12 @@ def test_unusual_answers_do_not_stop_the_judge(tmp_path):
         (tmp_path / str(k)).mkdir()
         (tmp_path / str(k) / task.file).write_text(reference + more)
         assert judge(tmp_path / str(k), task).verdict == "failed"
+
+
+def test_an_int_that_no_float_can_represent_is_wrong(tmp_path):
+    task = task_named("0.1")
+    (tmp_path / task.file).write_text((REFERENCE / task.file).read_text() + "\n\ndef add(x, y):\n    return 10**400\n")
+    assert judge(tmp_path, task).verdict == "failed"
 
 
 def test_an_empty_file_has_nothing_to_pass(tmp_path):

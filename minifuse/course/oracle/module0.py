@@ -12,7 +12,7 @@ from ..toy_points import BORDERS, Line, point_set
 from . import answers
 
 if TYPE_CHECKING:
-    from ..mutants import Operators
+    from ..questions.task0_2 import Operators
 
 HeldT = TypeVar("HeldT")
 

@@ -1,16 +1,16 @@
 """Questions of task 2.5: a network of tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from ..engine import Engine
-from ..learning import Layer, Net, Points
 from ..strided import Array
 from ..student import Student
 from ..variables import Tensor
+from .learning import Layer, Net
 
 Guesses = tuple[Array, Array]  # (probabilities, labels), of shape (points, 1)
 Parameters = list[tuple[Array, Array | None]]  # (value, derivative) of each
@@ -67,8 +67,3 @@ def initial_parameters(student: Student, seeds: Sequence[int]) -> list[list[Arra
     """Return the parameters of a new layer of shape (3, 4), for each seed."""
     layers = [student.TensorLinear(Engine(student), 3, 4, Random(seed)) for seed in seeds]
     return [[np.array(p.value.array()) for p in layer.parameters()] for layer in layers]
-
-
-def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
-    """Return the probabilities for points."""
-    return [float(p) for p in network(engine.constant(points)).value.array().ravel()]

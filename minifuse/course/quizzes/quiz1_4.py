@@ -3,7 +3,8 @@
 from random import Random
 
 from .. import oracle
-from ..graphs import Graph, build_variables, describe_misplaced, ladder, picture
+from ..graph_cases import describe_misplaced, ladder, picture
+from ..graphs import Graph, build_variables
 from .question import Question, choose, format_value
 
 WEIGHTS = (2, 3, 4, 5)

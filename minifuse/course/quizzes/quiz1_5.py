@@ -5,7 +5,8 @@ from random import Random
 
 from .. import oracle
 from ..engine import Engine
-from ..learning import Layer, Net, network_output
+from ..learning import network_output
+from ..questions.learning import Layer, Net
 from .figures import signed, table, terms
 from .question import Question, Wrong, format_value
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..check import agreement, in_turn
+from ..questions.calling import call_named
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
@@ -39,7 +40,7 @@ def agrees(slot: str, name: str, cases: Drawn, draw: Callable[[Case, object, flo
     return agreement(
         name,
         named,
-        lambda s, c: getattr(s, slot)(*c[1]),
+        call_named,
         lambda c: oracle.function(slot)(*c[1]),
         describe=format_call,
         draw=draw,

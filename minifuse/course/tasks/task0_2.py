@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from ...core.errors import NotDoneYet
 from ..check import agreement, in_turn
-from ..mutants import BUGS, GRID, Bug, Operators, is_false, is_true, operators_under_test
-from ..student import Student
+from ..mutants import BUGS, GRID, TESTED, Bug, is_false, is_true
+from ..questions.task0_2 import Case, answers, ask, called_operators, describe_calls
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
-from ..verdicts import Refused, Wrong
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 Three = tuple[float, float, float]
-Case = tuple[str, Three]  # (slot, three numbers)
 
 HOLDS = "each property is True for right operators, whatever the numbers"
 ASKS = "each property asks the operators that it is about"
 FINDS = "each planted bug is found by its property"
 INEXACT = 0.1, 0.2, 2.8  # their sums and products differ in the last digit if they are associated differently
+PARTS_OF_GRID = [GRID[k :: len(GRID) // 100] for k in range(len(GRID) // 100)]  # most bugs are found at 100 points
 MAX_CALL_LINES = 12  # of the calls of operators in a picture
 
 
@@ -40,44 +40,35 @@ def describe_case(case: Case) -> str:
 
 def holds(slot: str) -> Check:
     """Return a check that a property is True for right operators."""
-    calls_of: dict[Case, list[str]] = {}
+    name = f"{slot} is True for right operators"
 
     def cases() -> "SearchStrategy[Case]":
         return threes().map(lambda xs: (slot, xs))
 
-    def ask(student: Student, case: Case) -> object:
-        ops = Operators()
-        try:
-            return getattr(student, slot)(ops, *case[1])
-        finally:
-            calls_of[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.calls]
+    def run(student: StudentProcess, effort: Effort) -> None:
+        def drawing(case: Case, got: object, expected: bool) -> list[str]:
+            lines = student.ask(describe_calls, case)
+            return [*(lines[:MAX_CALL_LINES] or ["no operator was called"]), *["..."] * (len(lines) > MAX_CALL_LINES)]
 
-    def drawing(case: Case, got: object, expected: bool) -> list[str]:
-        lines = calls_of[case]
-        return [*(lines[:MAX_CALL_LINES] or ["no operator was called"]), *["..."] * (len(lines) > MAX_CALL_LINES)]
+        agreement(
+            name,
+            cases,
+            ask,
+            lambda case: True,
+            describe=describe_case,
+            agree=lambda got, expected: is_true(got),
+            draw=drawing,
+        ).run(student, effort)
 
-    return agreement(
-        f"{slot} is True for right operators",
-        cases,
-        ask,
-        lambda case: True,
-        describe=describe_case,
-        agree=lambda got, expected: is_true(got),
-        draw=drawing,
-    )
+    return Check(name, run)
 
 
-def check_calls(student: Student, effort: Effort) -> None:
+def check_calls(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a property does not call each of its operators anywhere on the grid."""
     for slot in BUGS:
-        uncalled = set(operators_under_test(slot))
-        for xs in GRID:
-            ops = Operators()
-            getattr(student, slot)(ops, *xs)
-            uncalled -= {name for name, _, _ in ops.calls}
-            if not uncalled:
-                break
-        else:
+        names = TESTED[slot]
+        uncalled = set(names) - student.ask(called_operators, (slot, names, GRID))
+        if uncalled:
             raise Wrong(
                 f"{slot} never calls ops.{' or ops.'.join(sorted(uncalled))}, so it cannot test it",
                 case_text=f"{slot}(ops, x, y, z) at {len(GRID):,} times three numbers",
@@ -85,26 +76,17 @@ def check_calls(student: Student, effort: Effort) -> None:
             )
 
 
-def call_property(student: Student, slot: str, ops: Operators, xs: tuple[float, ...]) -> object:
-    """Call a property; return False if it raises, since an error finds the bug too."""
-    try:
-        return getattr(student, slot)(ops, *xs)
-    except (NotDoneYet, Refused):
-        raise
-    except Exception:
-        return False
-
-
-def is_found(student: Student, slot: str, bug: Bug) -> bool:
+def is_found(student: StudentProcess, slot: str, bug: Bug) -> bool:
     """Return whether, at some point of the grid, a property is False with the bug and True without it."""
-    return any(
-        is_false(call_property(student, slot, Operators({bug.operator: bug.function}), xs))
-        and is_true(call_property(student, slot, Operators(), xs))
-        for xs in GRID
-    )
+    for points in PARTS_OF_GRID:
+        got = student.ask(answers, (slot, {bug.operator: bug.description}, points))
+        decisive = [xs for xs, answer in zip(points, got, strict=True) if is_false(answer)]
+        if any(map(is_true, student.ask(answers, (slot, {}, decisive)))):
+            return True
+    return False
 
 
-def check_found_bugs(student: Student, effort: Effort) -> None:
+def check_found_bugs(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a property is True for one of its bugs on the whole grid."""
     for slot, bugs in BUGS.items():
         missed_bugs = [bug for bug in bugs if not is_found(student, slot, bug)]
@@ -112,7 +94,7 @@ def check_found_bugs(student: Student, effort: Effort) -> None:
             continue
         bug = missed_bugs[0]
         xs, got, right = bug.find_counterexample()
-        name = " and ".join(operators_under_test(slot))
+        name = " and ".join(TESTED[slot])
         raise Wrong(
             f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
             if len(missed_bugs) == len(bugs)

@@ -1,11 +1,14 @@
 """Task 0.3: map, zip and reduce over lists, and functions built from them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..check import agreement, in_turn
-from ..student import Student
+from ..messages import Opaque
+from ..questions.task0_3 import FUNCTIONS, Case, arguments, ask_zip, call, count_calls, or_value_error
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
@@ -13,15 +16,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 Reduced = tuple[str, list[float], float]
-Case = tuple[str | float | list[float], ...]
-"""The arguments of a slot, with the names of functions instead of functions."""
-FUNCTIONS: dict[str, Callable[..., float]] = {
-    "lambda x: x + 1": lambda x: x + 1,
-    "lambda x: 3 * x": lambda x: 3 * x,
-    "lambda x, y: 10 * x + y": lambda x, y: 10 * x + y,
-    "lambda x, y: x - y": lambda x, y: x - y,
-    "lambda x, y: x if x > y else y": lambda x, y: x if x > y else y,
-}
 DERIVED = {"neg_list": "map_list", "add_lists": "zip_lists", "sum_list": "reduce_list", "prod_list": "reduce_list"}
 MAP = "map_list: fn of each element, in order, in a list"
 ZIP = "zip_lists: fn of each pair, in order, in a list"
@@ -73,23 +67,9 @@ def reduced() -> "SearchStrategy[Case]":
     return st.tuples(named(2), elements(), st.integers(-8, 8).map(float))
 
 
-def student_answer(slot: str) -> Callable[[Student, Case], object]:
-    """Return a function that calls a slot with a case."""
-
-    def ask(student: Student, case: Case) -> object:
-        return getattr(student, slot)(*arguments(case))
-
-    return ask
-
-
 def right_answer(slot: str) -> Callable[[Case], object]:
     """Return a function of a case: the right answer."""
     return lambda case: oracle.function(slot)(*arguments(case))
-
-
-def arguments(case: Case) -> list[Callable[..., float] | float | list[float]]:
-    """Replace names of functions in a case by the functions."""
-    return [FUNCTIONS[x] if isinstance(x, str) else x for x in case]
 
 
 def describe_case(slot: str) -> Callable[[Case], str]:
@@ -99,23 +79,14 @@ def describe_case(slot: str) -> Callable[[Case], str]:
 
 def agrees(slot: str, name: str, cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
     """Return a check that compares a slot with the oracle's."""
-    return agreement(name, cases, student_answer(slot), right_answer(slot), describe=describe_case(slot))
+    return agreement(name, cases, partial(call, slot), right_answer(slot), describe=describe_case(slot))
 
 
-def or_value_error(function: oracle.Slot, case: Case) -> object:
-    """Call a function; return "ValueError" if it raises ValueError."""
-    try:
-        return function(*arguments(case))
-    except ValueError:
-        return "ValueError"
-
-
-def check_base_calls(student: Student, effort: Effort) -> None:
+def check_base_calls(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a derived function does not call its base function."""
     for slot, base in DERIVED.items():
-        call_count = student.calls[base]
-        getattr(student, slot)(*[[1.0, -2.5, 4.0]] * (2 if slot == "add_lists" else 1))
-        if student.calls[base] == call_count:
+        case = ([1.0, -2.5, 4.0],) * (2 if slot == "add_lists" else 1)
+        if not student.ask(partial(count_calls, slot, base), case):
             raise Wrong(f"{slot} is right, but it does not call {base}", kind="another loop")
 
 
@@ -160,7 +131,7 @@ TASK = Task(
         agreement(
             LENGTHS,
             of_two_lengths,
-            lambda s, c: or_value_error(s.zip_lists, c),
+            ask_zip,
             lambda c: or_value_error(oracle.function("zip_lists"), c),
             describe=describe_case("zip_lists"),
         ),
@@ -181,7 +152,7 @@ TASK = Task(
             "the result is no list yet",
             "map and zip of Python, and an expression in round brackets, give something that can be walked once. A list is "
             "made by list(...), by [... for ...], or by append.",
-            when=lambda w: hasattr(w.got, "__next__"),
+            when=lambda w: isinstance(w.got, Opaque) and w.got.is_iterable,
         ),
         Mistake(
             "the end of the longer list is dropped",

@@ -1,21 +1,29 @@
 """Task 0.4: a tree of modules that finds its parameters."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import oracle
 from ..check import CaseT, agreement
-from ..parameter import Parameter
-from ..student import Student
+from ..questions.task0_4 import (
+    AttributeLabels,
+    Tree,
+    WithCalls,
+    ask,
+    attributes,
+    below,
+    modes,
+    now,
+    of_typo,
+    parameter_names,
+)
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-
-Attribute = str | int | list[str]
-AttributeLabels = dict[str, Attribute]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
 
 HELD = "held finds the attributes of a kind, those in lists too"
 OWN = "a module has its own parameters, under the names of their attributes"
@@ -27,25 +35,6 @@ MODES = "train and eval reach every module below, and give the module itself"
 NOW = "the tree is what the attributes are now"
 TYPO = "a name that is not there raises AttributeError"
 WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training")
-
-
-Seen = list[object]
-"""Pairs of a name and a label, a mode, or a replacement."""
-
-
-class Tree(NamedTuple):
-    """Modules m0, m1, ... that contain only later ones; parameters are p0, p1, ..."""
-
-    modules: tuple[AttributeLabels, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(f"m{k}({', '.join(map(format_attribute, held.items()))})" for k, held in enumerate(self.modules))
-
-
-def format_attribute(attribute: tuple[str, Attribute]) -> str:
-    """Return an attribute as source text: "layers=[m1, m2]"."""
-    name, value = attribute
-    return f"{name}=[{', '.join(value)}]" if isinstance(value, list) else f"{name}={value}"
 
 
 def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> "SearchStrategy[Tree]":
@@ -90,106 +79,6 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
     return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
 
 
-WithCalls = tuple[Tree, list[tuple[str, str]]]
-"""A tree, and the calls of train and eval: (label of a module, name of the method)."""
-
-
-class Built(NamedTuple):
-    """A tree built from a Module class."""
-
-    root: Any
-    piece: type
-    """The Module class."""
-    things: dict[str, Any]
-    """Modules and parameters by label."""
-
-    def label(self, thing: object) -> object:
-        """Return the label of a module or parameter; anything else unchanged."""
-        return next((label for label, known in self.things.items() if known is thing), thing)
-
-    def labelled(self, pairs: Iterable[object]) -> list[Any]:
-        """Replace the things in pairs (name, thing) by their labels."""
-        return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in pairs]
-
-    def named(self) -> list[Any]:
-        """Return (name, label) of all parameters."""
-        return self.labelled(self.root.named_parameters())
-
-
-def build_tree(module: type, tree: Tree) -> Built:
-    """Build a tree from a Module class. Some parameters have equal values: p0 and p1, p2 and p3."""
-    piece = type("Piece", (module,), {})
-    things: dict[str, Any] = {f"m{k}": piece() for k in range(len(tree.modules))}
-
-    def thing(value: Attribute) -> object:
-        if isinstance(value, list):
-            return [thing(x) for x in value]
-        if isinstance(value, int):
-            return value
-        return things.setdefault(value, Parameter(float(int(value[1:]) // 2)))
-
-    for k, held in enumerate(tree.modules):
-        for name, value in held.items():
-            setattr(things[f"m{k}"], name, thing(value))
-    return Built(things["m0"], piece, things)
-
-
-# What is looked at: a function of (Module, case), asked of the student's class and of the oracle's.
-
-
-def attributes(module: type, tree: Tree) -> Seen:
-    """Return names and labels of the direct parameters and modules of the root."""
-    made = build_tree(module, tree)
-    return [(name, made.label(thing)) for kind in (Parameter, module) for name, thing in made.root.held(kind)]
-
-
-def names(module: type, tree: Tree) -> Seen:
-    """Return names and labels of all parameters; `parameters` must return the same ones."""
-    made = build_tree(module, tree)
-    found = made.named()
-    same = [made.label(p) for p in made.root.parameters()]
-    return found if same == [x[-1] for x in found] else [("parameters", label) for label in same]
-
-
-def below(module: type, tree: Tree) -> Seen:
-    """Return names and labels of all modules; `modules` must return the same ones."""
-    made = build_tree(module, tree)
-    found, labels = made.labelled(made.root.named_modules()), [made.label(m) for m in made.root.modules()]
-    return found if labels == [x[-1] for x in found] else [("modules", label) for label in labels]
-
-
-def modes(module: type, case: WithCalls) -> Seen:
-    """Return the modes of all modules after some calls of train and eval."""
-    made = build_tree(module, case[0])
-    for label, mode in case[1]:
-        gave = getattr(made.things[label], mode)()
-        if gave is not made.things[label]:
-            return [(f"what {label}.{mode}() gives", made.label(gave))]
-    return [(f"{label}.training", thing.training) for label, thing in made.things.items() if label.startswith("m")]
-
-
-def now(module: type, tree: Tree) -> Seen:
-    """Return names and labels after an attribute was added, one was replaced, and a list has grown."""
-    made = build_tree(module, tree)
-    made.root.more = []
-    made.named()
-    added = {"p_new": Parameter(7.0), "p_other": Parameter(8.0), "p_last": Parameter(9.0)}
-    made.things.update(added)
-    made.root.fresh, made.root.scale = added["p_new"], added["p_other"]
-    made.root.more.append(made.piece())
-    made.root.more[0].bias = added["p_last"]
-    return made.named()
-
-
-def of_typo(module: type, case: tuple[Tree, str]) -> object:
-    """Look up a name that does not exist."""
-    made = build_tree(module, case[0])
-    try:
-        return made.label(getattr(made.root, case[1]))
-    except AttributeError:
-        return "AttributeError"
-
-
 def with_calls() -> "SearchStrategy[WithCalls]":
     """Draw (tree, [(label of a module, "train" or "eval")])."""
     from hypothesis import strategies as st
@@ -223,14 +112,11 @@ def agrees(
 ) -> Check:
     """Return a check that compares the result of `look` for the student's and the oracle's modules."""
 
-    def ask(student: Student, case: CaseT) -> object:
-        return look(student.Module, case)
-
     def right(case: CaseT) -> object:
         module: Any = oracle.function("Module")
         return look(module, case)
 
-    return agreement(name, cases, ask, right, describe=describe, draw=beside, share=share)
+    return agreement(name, cases, partial(ask, look), right, describe=describe, draw=beside, share=share)
 
 
 def beside(case: object, got: object, expected: object) -> list[str]:
@@ -303,11 +189,15 @@ TASK = Task(
     checks=(
         agrees(HELD, lambda: trees(4), attributes, share=0.5),
         agrees(
-            OWN, lambda: trees(1, has_lists=False), names, lambda c: f"{c}; p0 and p1 both hold 0.0, p2 holds 1.0", share=0.5
+            OWN,
+            lambda: trees(1, has_lists=False),
+            parameter_names,
+            lambda c: f"{c}; p0 and p1 both hold 0.0, p2 holds 1.0",
+            share=0.5,
         ),
-        agrees(DOTTED, lambda: trees(has_lists=False), names),
-        agrees(LISTS, lambda: trees(4), names),
-        agrees(SHARED, lambda: trees(is_shared=True), names),
+        agrees(DOTTED, lambda: trees(has_lists=False), parameter_names),
+        agrees(LISTS, lambda: trees(4), parameter_names),
+        agrees(SHARED, lambda: trees(is_shared=True), parameter_names),
         agrees(MODULES, lambda: trees(is_shared=True), below, share=0.5),
         agrees(
             MODES,

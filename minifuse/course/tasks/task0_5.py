@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.errors import NotDoneYet
-from ..student import Student
+from ..questions.calling import calls
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..toy_points import BORDERS, Line, Network, is_right, picture, point_set, side_of_line, side_of_network
 from ..verdicts import Wrong
@@ -25,10 +26,10 @@ def separates(name: str) -> Check:
     slot = SLOTS[name]
     kind = slot.partition("_")[0]
 
-    def run(student: Student, effort: Effort) -> None:
+    def run(student: StudentProcess, effort: Effort) -> None:
         points = point_set(name)
         try:
-            answer = getattr(student, slot)()
+            answer = student.ask(calls(slot), ())
         except NotDoneYet as error:
             raise NotDoneYet(error.part, "\n  ".join([str(error), "", *picture(points)])) from None
         fault = fault_of_line(answer) if kind == "line" else fault_of_network(answer)

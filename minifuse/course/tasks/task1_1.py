@@ -1,27 +1,18 @@
 """Task 1.1: a numerical derivative."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement, close
-from ..student import Student
+from ..questions.task1_1 import FUNCTIONS, Case, ask, count_calls
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-FUNCTIONS: dict[str, Callable[..., float]] = {
-    "3 * x": lambda x: 3 * x,
-    "x * x": lambda x: x * x,
-    "x * x * x": lambda x: x * x * x,
-    "x * x - 5 * y": lambda x, y: x * x - 5 * y,
-    "x * y * y": lambda x, y: x * y * y,
-    "x * y + 7 * z * z": lambda x, y, z: x * y + 7 * z * z,
-}
-Case = tuple[str, tuple[float, ...], int, float]  # (name of a function, arguments, which one, epsilon)
 SLOPE, TWICE, UNCHANGED = "the slope lies between a bit below and a bit above", "f is called twice", "xs stays as it is"
 
 
@@ -45,11 +36,6 @@ def describe_case(case: Case) -> str:
     return f"f = {name}; xs {xs}, k {k}, epsilon {epsilon:g}"
 
 
-def ask(student: Student, case: Case) -> object:
-    """Return the student's derivative."""
-    return student.numerical_derivative(FUNCTIONS[case[0]], *case[1:])
-
-
 def expect(case: Case) -> float:
     """Return the right derivative."""
     return float(oracle.function("numerical_derivative")(FUNCTIONS[case[0]], *case[1:]))
@@ -62,19 +48,12 @@ def slope_to(case: Case, above: float, below: float, by: float) -> float:
     return float((FUNCTIONS[name](*high) - FUNCTIONS[name](*low)) / (by * epsilon))
 
 
-def called_twice(student: Student, effort: Effort) -> None:
+def called_twice(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if f is not called twice, or xs is modified."""
-    calls: list[tuple[float, ...]] = []
-
-    def f(*xs: float) -> float:
-        calls.append(xs)
-        return xs[0] * xs[1]
-
-    xs: list[float] = [2.0, 3.0]
-    student.numerical_derivative(f, xs, 0)
+    count, xs = student.ask(count_calls, [2.0, 3.0])
     case = "f = x * y; xs [2.0, 3.0], k 0"
-    if len(calls) != 2:
-        raise Wrong(f"f was called {len(calls)} times; a slope needs two points", case_text=case, expected=2, got=len(calls))
+    if count != 2:
+        raise Wrong(f"f was called {count} times; a slope needs two points", case_text=case, expected=2, got=count)
     if xs != [2.0, 3.0]:
         raise Wrong(
             "xs was modified; the caller still needs it", case_text=case, expected="[2.0, 3.0]", got=xs, kind="changed"
@@ -83,7 +62,7 @@ def called_twice(student: Student, effort: Effort) -> None:
 
 def is_near(got: object, expected: float) -> bool:
     """Return whether numbers are equal up to the rounding errors of a small epsilon."""
-    return close(got, expected) or (isinstance(got, float | int) and abs(got - expected) < 1e-6)
+    return close(got, expected) or (isinstance(got, float | int) and expected - 1e-6 < got < expected + 1e-6)
 
 
 TASK = Task(

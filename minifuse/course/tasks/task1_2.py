@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from .. import oracle
 from ..cases import among, autodiff_link
 from ..check import CaseT, agreement, in_turn
-from ..student import Student
+from ..questions.task1_2 import Case, ask, name_in, slopes, slopes_of_first, value
 from ..task import Check, Mistake, Task
-from ..variables import Context, Function
+from ..variables import Function
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Case = tuple[str, tuple[float, ...], float]  # (function, inputs, d)
 SHARE = 0.3  # of the usual number of examples, for each function
 ONE, TWO = ("Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU"), ("Add", "Mul", "LT", "EQ")
 VALUES, SLOPES, APART = (
@@ -50,32 +49,6 @@ def two_calls(name: str) -> "SearchStrategy[tuple[Case, Case]]":
     return st.tuples(calls(name), calls(name)).filter(lambda c: c[0][1] != c[1][1])
 
 
-def value(function: Function, case: Case) -> object:
-    """Return the value of forward."""
-    return function.forward(Context(), *case[1])
-
-
-def slopes(function: Function, case: Case) -> object:
-    """Run forward, then backward."""
-    context = Context()
-    function.forward(context, *case[1])
-    return function.backward(context, case[2])
-
-
-def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
-    """Run forward for two calls, then backward of the first one."""
-    one, two = case
-    contexts = Context(), Context()
-    function.forward(contexts[0], *one[1])
-    function.forward(contexts[1], *two[1])
-    return function.backward(contexts[0], one[2])
-
-
-def student_answer(how: Callable[[Function, CaseT], object]) -> Callable[[Student, CaseT], object]:
-    """Return a function that evaluates the student's function."""
-    return lambda student, case: how(getattr(student, name_in(case)), case)
-
-
 def right_answer(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
     """Return a function that evaluates the oracle's function."""
     return lambda case: how(function_of(case), case)
@@ -86,11 +59,6 @@ def function_of(case: object) -> Function:
     found: Any = oracle.function(name_in(case))  # a class, by its static methods
     function: Function = found
     return function
-
-
-def name_in(case: Any) -> str:
-    """Return the name of the function of a case."""
-    return case[0] if isinstance(case[0], str) else str(case[0][0])
 
 
 def describe_case(case: Case) -> str:
@@ -112,7 +80,7 @@ def each(
         agreement(
             f"{name}: {demand}",
             partial(cases, name),
-            student_answer(how),
+            partial(ask, how),
             right_answer(how),
             describe=describe,
             link=link,

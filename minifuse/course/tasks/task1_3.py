@@ -3,25 +3,12 @@
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
-from ..graphs import Graph, build_variables, drawn_calls, picture
-from ..student import Student
+from ..graph_cases import drawn_calls, picture
+from ..graphs import Graph, build_variables
+from ..questions.task1_3 import ask, pairs
 from ..task import Mistake, Task
 
 PAIRS = "each input that is no constant is paired with its derivative"
-
-
-def pairs(chain_rule: oracle.Slot, graph: Graph) -> object:
-    """Return the derivatives for the inputs of the root, by name."""
-    root = build_variables(graph)[0][-1]
-    found = chain_rule(root.made_by, graph.d)
-    if not isinstance(found, list):
-        return found
-    return [(getattr(x, "name", x), dx) for x, dx in found]
-
-
-def ask(student: Student, graph: Graph) -> object:
-    """Return the student's pairs."""
-    return pairs(student.chain_rule, graph)
 
 
 def by_hand(graph: Graph, d: float | None = None, with_constants: bool = False) -> list[tuple[str, float]]:

@@ -1,14 +1,19 @@
 """Task 1.4: topological order and backpropagation."""
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
-from ..graphs import Graph, build_variables, chain, describe_misplaced, drawn_graphs, ladder, picture, reachable
+from ..graph_cases import chain, describe_misplaced, drawn_graphs, ladder, picture, reachable
+from ..graphs import Graph
+from ..questions.task1_4 import ask_derivatives, ask_order, ask_word, count_calls, derivatives, names_in_order
 from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
-from ..verdicts import Wrong
+from ..verdicts import StudentError, Wrong
 
 DEEP, RUNGS = 5_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
@@ -18,11 +23,6 @@ ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each call is asked for its derivatives once, and each leaf accumulates once",
     "derivatives may be anything that can be added",
 )
-
-
-def names_in_order(topological_order: oracle.Slot, graph: Graph) -> list[str]:
-    """Return the order as names."""
-    return [getattr(x, "name", repr(x)) for x in topological_order(build_variables(graph)[0][-1])]
 
 
 class Order(list[str]):
@@ -44,13 +44,6 @@ def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[st
     """Draw the graph, and describe the first wrong place of the order."""
     fault = describe_misplaced(graph, got or [])
     return [*picture(graph), *["", fault] * bool(fault)]
-
-
-def derivatives(backpropagate: oracle.Slot, graph: Graph) -> dict[str, float | None]:
-    """Run backpropagation, and return the gradients of the variables."""
-    nodes, _ = build_variables(graph)
-    backpropagate(nodes[-1], graph.d)
-    return {nodes[k].name: nodes[k].grad for k in range(len(nodes)) if nodes[k].grad is not None}
 
 
 def is_of_the_last(wrong: Wrong) -> bool:
@@ -82,42 +75,50 @@ def is_in_computed(wrong: Wrong) -> bool:
     return isinstance(wrong.got, dict) and any(name[0] == "y" for name in wrong.got)
 
 
-def walk_far(student: Student, effort: Effort) -> None:
+def walk_far(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if deep or wide graphs take too long or fail. Variables count the accesses to `history`."""
-    for graph, what in (
-        (chain(DEEP), f"a chain of {DEEP:,} calls"),
-        (ladder(RUNGS), f"{RUNGS} diamonds on top of each other"),
+    for graph, what, expected in (
+        (chain(DEEP), f"a chain of {DEEP:,} calls", 1.0),
+        (ladder(RUNGS), f"{RUNGS} diamonds on top of each other", 2.0**RUNGS),
     ):
-        try:
-            order = names_in_order(student.topological_order, graph)
-        except RecursionError as error:
-            raise Wrong(
-                f"{what}: Python's stack is not deep enough for a function that calls itself once for each variable",
-                case_text=what,
-                kind="RecursionError",
-            ) from error
+        message = f"{what}: Python's stack is not deep enough for a function that calls itself once for each variable"
+        order = ask_despite("RecursionError", student, ask_order, graph, what, message)
         if not Order(graph).fits(order):
             raise Wrong(
                 f"{what}: {describe_misplaced(graph, order) or f'{len(order):,} variables'}",
                 case_text=what,
                 expected=len(reachable(graph)),
             )
-        nodes, _ = build_variables(graph)
-        try:
-            student.backpropagate(nodes[-1], 1.0)
-        except RecursionError as error:
-            raise Wrong(f"{what}: backpropagate calls itself too often", case_text=what, kind="RecursionError") from error
-        expected = 1.0 if graph.nodes == chain(DEEP).nodes else 2.0**RUNGS
-        if nodes[0].grad != expected:
-            raise Wrong(f"{what}: the leaf has another derivative", case_text=what, expected=expected, got=nodes[0].grad)
+        message = f"{what}: backpropagate calls itself too often"
+        found = ask_despite("RecursionError", student, ask_derivatives, graph, what, message)
+        got = found.get(graph.names[0])
+        if got != expected:
+            raise Wrong(f"{what}: the leaf has another derivative", case_text=what, expected=expected, got=got)
 
 
-def asked_once(student: Student, effort: Effort) -> None:
+def ask_despite(
+    kind: str,
+    student: StudentProcess,
+    question: Callable[[Student, Graph], object],
+    graph: Graph,
+    case_text: str,
+    message: str = "",
+) -> Any:
+    """Ask a question; raise `Wrong` for an exception of one class, with a message or the text of the exception."""
+    try:
+        return student.ask(question, graph)
+    except StudentError as error:
+        if error.kind != kind:
+            raise
+        raise Wrong(message or str(error), case_text=case_text, kind=kind) from None
+
+
+def asked_once(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a call of a ladder runs backward twice, or its leaf accumulates twice."""
     graph = ladder(4)
-    nodes, watch = build_variables(graph)
-    student.backpropagate(nodes[-1], graph.d)
-    most, count = watch.backward_calls.most_common(1)[0]
+    backward_calls, _ = student.ask(count_calls, graph)
+    most = max(backward_calls, key=backward_calls.get, default="")
+    count = backward_calls.get(most, 0)
     if count > 1:
         raise Wrong(
             f"backward of the call of {most} ran {count} times; its gradient is passed on before all parts of it are added",
@@ -129,46 +130,25 @@ def asked_once(student: Student, effort: Effort) -> None:
             kind="asked again",
         )
     graph = Graph(("leaf", ((0, 1), (0, 2)), ((0, 3), (1, 1))))
-    nodes, watch = build_variables(graph)
-    student.backpropagate(nodes[-1], graph.d)
-    if watch.accumulations["x0"] != 1:
+    _, accumulations = student.ask(count_calls, graph)
+    count = accumulations.get("x0", 0)
+    if count != 1:
         raise Wrong(
-            f"accumulate of the leaf x0 was called {watch.accumulations['x0']} times; call it once, with the sum",
+            f"accumulate of the leaf x0 was called {count} times; call it once, with the sum",
             case_text=str(graph),
             expected=1,
-            got=watch.accumulations["x0"],
+            got=count,
             drawing=picture(graph),
             link=autodiff_link(),
             kind="asked again",
         )
 
 
-class Word:
-    """A gradient that can be added to another one or to 0, and nothing else."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __add__(self, other: "Word") -> "Word":
-        return Word("+".join(sorted([*self.text.split("+"), *other.text.split("+")])))
-
-    def __radd__(self, other: float) -> "Word":
-        return self
-
-    def __rmul__(self, weight: int) -> "Word":
-        return Word("+".join([self.text] * weight))
-
-
-def of_words(student: Student, effort: Effort) -> None:
+def of_words(student: StudentProcess, effort: Effort) -> None:
     """Run backpropagation with gradients that are not numbers, like those of tensors."""
     graph = Graph(("leaf", ((0, 1),), ((0, 1),), ((1, 1), (2, 1))))
-    nodes, _ = build_variables(graph)
     case = f"{graph}, where that is an object that can only be added to another one, as a tensor's derivative is"
-    try:
-        student.backpropagate(nodes[-1], Word("d"))
-    except TypeError as error:
-        raise Wrong(f"TypeError: {error}", case_text=case, kind="TypeError") from error
-    got = getattr(nodes[0].grad, "text", nodes[0].grad)
+    got = ask_despite("TypeError", student, ask_word, graph, case)
     if got != "d+d":
         raise Wrong(TENSORS, case_text=case, expected="d+d", got=got)
 
@@ -198,7 +178,7 @@ TASK = Task(
         agreement(
             ORDER,
             drawn_graphs,
-            lambda s, graph: names_in_order(s.topological_order, graph),
+            ask_order,
             Order,
             agree=lambda got, expected: expected.fits(got),
             draw=drawn_order,
@@ -208,7 +188,7 @@ TASK = Task(
         agreement(
             LEAVES,
             lambda: drawn_graphs(with_gathered=True),
-            lambda s, graph: derivatives(s.backpropagate, graph),
+            ask_derivatives,
             lambda graph: derivatives(oracle.function("backpropagate"), graph),
             draw=lambda graph, got, expected: picture(graph),
             link=lambda graph: autodiff_link(),

@@ -1,36 +1,30 @@
 """Task 1.5: train a network of scalars."""
 
-from collections.abc import Callable, Sequence
-from random import Random
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..check import agreement
-from ..engine import Engine
-from ..learning import (
-    Layer,
-    Net,
-    Points,
-    describe_layer,
-    describe_network,
-    half_integers,
-    layer_outputs,
-    learning_check,
-    network_output,
+from ..learning import describe_layer, describe_network, half_integers, layer_outputs, learning_check, network_output
+from ..questions.learning import Layer, Net, scalar_probabilities
+from ..questions.task1_5 import (
+    Guesses,
+    Parameters,
+    Steps,
+    ask_layer,
+    ask_loss,
+    ask_network,
+    ask_step,
+    initial_parameters,
 )
-from ..oracle.module1 import ScalarLinear
-from ..student import Student
+from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
-from ..variables import Scalar
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Guesses = tuple[tuple[float, ...], tuple[int, ...]]  # (probabilities, labels)
-Parameters = Sequence[tuple[float, float | None]]  # (value, derivative) of each
-Steps = tuple[Parameters, float]  # (parameters, rate)
 LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a layer gives a weighted sum and a bias for each output",
     "weights and biases are drawn, each for itself",
@@ -85,22 +79,6 @@ def steps() -> "SearchStrategy[Steps]":
     )
 
 
-def fill(layer: ScalarLinear, case: Layer) -> None:
-    """Set the parameters of a student's layer."""
-    for row, values in zip(layer.weights, case.weights.tolist(), strict=True):
-        for w, value in zip(row, values, strict=True):
-            w.value = value
-    for b, value in zip(layer.biases, case.biases.tolist(), strict=True):
-        b.value = value
-
-
-def ask_layer(student: Student, case: Layer) -> list[float]:
-    """Return the outputs of the student's layer."""
-    layer = student.ScalarLinear(Engine(student), *case.weights.shape, Random(1))
-    fill(layer, case)
-    return [float(x) for x in layer(case.xs.tolist())]
-
-
 def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
     """Return the outputs of a layer as a list."""
     return [float(x) for x in layer_outputs(case, with_biases)]
@@ -109,23 +87,6 @@ def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
 def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
     """Return the probability of a network."""
     return float(network_output(case, has_relu, relu_at_the_end)[0])
-
-
-def ask_network(student: Student, case: Net) -> float:
-    """Return the probability of the student's network."""
-    network = student.ScalarNetwork(Engine(student), *case.first.weights.shape, Random(1))
-    for layer, values in zip(network.layers, case, strict=True):
-        fill(layer, values)
-    return float(network(case.first.xs.tolist()))
-
-
-def ask_loss(student: Student, case: Guesses) -> tuple[float, list[float]]:
-    """Return the student's loss, and the gradient of each output."""
-    engine = Engine(student)
-    outputs = [engine.scalar(p) for p in case[0]]
-    loss = student.scalar_loss(outputs, list(case[1]))
-    loss.backward()
-    return float(loss), [x.grad or 0.0 for x in outputs]
 
 
 def loss_of(
@@ -138,26 +99,14 @@ def loss_of(
     return float(-np.sum(np.log(p)) / by), [float(-s / x / by) for s, x in zip(sign, p, strict=True)]
 
 
-def ask_step(student: Student, case: Steps) -> Parameters:
-    """Return values and gradients after the student's step."""
-    engine = Engine(student)
-    parameters = [engine.scalar(value) for value, _ in case[0]]
-    for p, (_, d) in zip(parameters, case[0], strict=True):
-        p.grad = d
-    student.scalar_step(parameters, case[1])
-    return [(p.value, p.grad) for p in parameters]
-
-
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
     """Return values and gradients after a step."""
     return [(value + way * case[1] * (d or 0.0), None if lets_go else d) for value, d in case[0]]
 
 
-def are_drawn(student: Student, effort: Effort) -> None:
+def are_drawn(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if the initial parameters of a layer are not distinct."""
-    layer = student.ScalarLinear(Engine(student), 3, 4, Random(1))
-    values = [p.value for p in layer.parameters()]
-    other = [p.value for p in student.ScalarLinear(Engine(student), 3, 4, Random(2)).parameters()]
+    values, other = student.ask(initial_parameters, (1, 2))
     case_text = "ScalarLinear(engine, 3, 4, Random(1))"
     if len(values) != 16:
         raise Wrong(
@@ -170,11 +119,6 @@ def are_drawn(student: Student, effort: Effort) -> None:
         raise Wrong(
             "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=values, kind="alike"
         )
-
-
-def probabilities(engine: Engine, network: Callable[[Sequence[float]], Scalar], points: Points) -> Sequence[float]:
-    """Return the probabilities for points."""
-    return [float(network(list(point))) for point in points]
 
 
 TASK = Task(
@@ -218,7 +162,7 @@ TASK = Task(
         agreement(
             STEP, steps, ask_step, stepped, describe=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
         ),
-        learning_check(LEARNS, "train_scalar_network", ("simple", "diagonal"), probabilities, count=80, steps=80),
+        learning_check(LEARNS, "train_scalar_network", ("simple", "diagonal"), scalar_probabilities, count=80, steps=80),
     ),
     mistakes=(
         Mistake(

@@ -6,8 +6,6 @@ import numpy as np
 
 from ..check import agreement
 from ..learning import (
-    Layer,
-    Net,
     describe_layer,
     describe_network,
     half_integers,
@@ -15,6 +13,7 @@ from ..learning import (
     learning_check,
     network_output,
 )
+from ..questions.learning import Layer, Net, tensor_probabilities
 from ..questions.task2_5 import (
     Guesses,
     Parameters,
@@ -24,7 +23,6 @@ from ..questions.task2_5 import (
     ask_network,
     ask_step,
     initial_parameters,
-    probabilities,
 )
 from ..strided import Array
 from ..student_process import StudentProcess
@@ -163,7 +161,7 @@ TASK = Task(
             describe=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
         ),
         agreement(STEP, steps, ask_step, stepped, describe=describe_step),
-        learning_check(LEARNS, "train_tensor_network", ("split", "xor"), probabilities, count=100, steps=300),
+        learning_check(LEARNS, "train_tensor_network", ("split", "xor"), tensor_probabilities, count=100, steps=300),
     ),
     mistakes=(
         Mistake(

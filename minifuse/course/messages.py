@@ -100,6 +100,11 @@ def record_class(name: str) -> Any:
     return getattr(import_module(f".{RECORDS[name]}", __package__), name)
 
 
+def type_name(value: object) -> str:
+    """Return the name of a value's class, also of a value that a message did not contain."""
+    return value.kind if isinstance(value, Opaque) else type(value).__name__
+
+
 def text_of(value: object) -> str:
     """Return a value as text, also if its class fails to convert it."""
     try:

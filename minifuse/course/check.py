@@ -26,7 +26,7 @@ current: list[str] = [""]
 def agreement(
     name: str,
     cases: Callable[[], "SearchStrategy[CaseT]"],
-    ask: Callable[[Any, CaseT], object],
+    ask: Callable[[Any, Any], object],
     expect: Callable[[CaseT], AnswerT],
     *,
     send: Callable[[CaseT], object] | None = None,

@@ -17,6 +17,7 @@ RECORDS = {
     "Graph": "fusion",
     "Node": "fusion",
     "Kernel": "fusion",
+    "KernelRun": "emitted_kernels",
 }
 """Classes of named tuples that a message keeps, and their modules."""
 NUMERIC = "biufc"  # kinds of NumPy's dtypes

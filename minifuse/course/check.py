@@ -26,9 +26,11 @@ current: list[str] = [""]
 def agreement(
     name: str,
     cases: Callable[[], "SearchStrategy[CaseT]"],
-    ask: Callable[[Any, CaseT], object],
+    ask: Callable[[Any, Any], object],
     expect: Callable[[CaseT], AnswerT],
     *,
+    send: Callable[[CaseT], object] | None = None,
+    read: Callable[[CaseT, Any], object] | None = None,
     describe: Callable[[CaseT], str] = str,
     agree: Callable[[Any, AnswerT], bool] | None = None,
     draw: Callable[[CaseT, Any, AnswerT], Sequence[str]] | None = None,
@@ -47,6 +49,10 @@ def agreement(
         A function of `questions`, which returns the student's answer, as plain data. It must not modify the case.
     expect : function of case
         Returns the right answer.
+    send : function of case
+        Returns what the question gets; default: the case itself.
+    read : function of (case, answer)
+        Returns what is compared with the right answer, or raises `Wrong`; default: the answer of the question itself.
     describe : function of case
         Returns the case as text: "index (1, 2), strides (3, 1)".
     agree : function of (got, expected)
@@ -67,7 +73,8 @@ def agreement(
             current[0] = describe(case)
             failure: Wrong | None = None
             try:
-                got = student.ask(ask, case, keeps_case=True)
+                answer = student.ask(ask, send(case) if send else case, keeps_case=True)
+                got = read_answer(read, case, answer) if read else answer
             except (NotDoneYet, Refused):
                 raise
             except Wrong as wrong:
@@ -93,6 +100,49 @@ def agreement(
             raise
 
     return Check(name, run)
+
+
+def check_each(
+    name: str,
+    cases: Callable[[], "SearchStrategy[CaseT]"],
+    ask: Callable[[Any, Any], object],
+    examine: Callable[[CaseT, Any], None],
+    *,
+    send: Callable[[CaseT], object] | None = None,
+    describe: Callable[[CaseT], str] = str,
+    share: float = 1.0,
+) -> Check:
+    """Return a check in which `examine(case, answer)` raises `Wrong` for a wrong answer. See `agreement` for the rest."""
+    return agreement(name, cases, ask, lambda case: None, send=send, read=examine, describe=describe, share=share)
+
+
+def check_given(
+    name: str,
+    cases: Sequence[CaseT],
+    ask: Callable[[Any, Any], object],
+    examine: Callable[[CaseT, Any], None],
+    *,
+    send: Callable[[CaseT], object] | None = None,
+    describe: Callable[[CaseT], str] = str,
+) -> Check:
+    """Return a check of these cases, one after the other. `examine(case, answer)` raises `Wrong` for a wrong answer."""
+
+    def run(student: StudentProcess, effort: Effort) -> None:
+        for case in cases:
+            current[0] = describe(case)
+            read_answer(examine, case, student.ask(ask, send(case) if send else case))
+
+    return Check(name, run)
+
+
+def read_answer(read: Callable[[CaseT, Any], AnswerT], case: CaseT, answer: object) -> AnswerT:
+    """Return what `read` makes of an answer. Exceptions other than verdicts mean that the answer has a wrong type."""
+    try:
+        return read(case, answer)
+    except (NotDoneYet, Refused, StudentError, Wrong):
+        raise
+    except Exception as error:
+        raise StudentError(type(error).__name__, str(error), ()) from None
 
 
 def in_turn(name: str, parts: Sequence[Check]) -> Check:

@@ -1,8 +1,8 @@
 """Parse and run kernels that a student's code generates as text, and count their accesses and arithmetic.
 
 The text is a function `kernel(shape, outs, ins, strides)`. It is imported from a temporary file with few builtins, in the
-subprocess that judges the task. The numbers that it loads count the arithmetic that uses them, so that a check can require
-that a value is computed once. `check_compiled` compiles the same text with Numba.
+process of the student's code. The numbers that it loads count the arithmetic that uses them, so that a check can require
+that a value is computed once. `run_compiled` compiles the same text with Numba. `kernel_runs` judges what the runs return.
 """
 
 import ast
@@ -12,7 +12,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -25,12 +25,11 @@ import numpy as np
 
 from ..core.indexing import Shape
 from . import imports
-from .check import current
 from .compiled import cached_jit
 from .fusion import Graph
-from .programs import evaluate_graph
+from .graph_evaluation import evaluate_graph
 from .strided import Array
-from .verdicts import Refused, Wrong
+from .verdicts import Refused
 
 if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
@@ -38,7 +37,43 @@ if TYPE_CHECKING:
 PARAMETERS = ("shape", "outs", "ins", "strides")
 BUILTINS = ("enumerate", "float", "len", "range", "zip")
 WORDS = (*BUILTINS, "exp", "log", "maximum", "lt", "inf", "nan")
-MAX_SHOWN_LINES = 40  # of a kernel in a report
+
+
+class KernelError(Exception):
+    """Raised for a text that is no kernel, and for a kernel that ends in an error."""
+
+    def __init__(self, message: str, kind: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.message, self.kind, self.line = message, kind, line
+        """`line` is a line of the text, or 0."""
+
+
+class Launch(NamedTuple):
+    """The arguments of a kernel."""
+
+    shape: Shape
+    """The iteration space."""
+    out_shapes: Sequence[Shape]
+    """Shapes of the outputs, which are newly allocated in row-major order."""
+    storages: Sequence[Array]
+    """Of the inputs."""
+    strides: Sequence[Shape]
+    """Of the inputs. A stride is 0 along a repeated dim."""
+
+
+class KernelRun(NamedTuple):
+    """The run of a kernel, as data."""
+
+    text: object
+    outs: list[Array]
+    reads: list[dict[int, int]]
+    """For each input, the number of reads of each element."""
+    writes: list[dict[int, int]]
+    """For each output, the number of writes of each element."""
+    done: dict[str, int]
+    """Number of arithmetic operations, by name."""
+    failure: tuple[str, str, int] | None = None
+    """Message, kind and line of an error: the text is no kernel, or ended in an error. Then there are no outputs."""
 
 
 class ReferenceKernel(str):
@@ -153,53 +188,32 @@ def kernel_builtins(done: Counter[str]) -> dict[str, Callable[..., Number] | flo
     return functions | {"lt": counting("lt", np.less), "inf": float("inf"), "nan": float("nan")}
 
 
-def number_lines(text: str, at: int = 0) -> list[str]:
-    """Return numbered lines, with a mark at line `at`; of a long text, only the lines around it."""
-    lines = text.splitlines()
-    first = max(min(at - MAX_SHOWN_LINES // 2, len(lines) - MAX_SHOWN_LINES), 0)
-    shown = [f"{'>' if k == at else ' '} {k:>3}  {line[:100]}" for k, line in enumerate(lines, 1)]
-    return shown[first : first + MAX_SHOWN_LINES]
-
-
-def wrong(
-    message: str, text: object, line: int = 0, *, kind: str = "", expected: object = None, got: object = None
-) -> Wrong:
-    """Return a failure whose picture shows the text."""
-    return Wrong(message, case_text=current[0], drawing=number_lines(str(text), line), kind=kind, expected=expected, got=got)
-
-
 def parse_kernel(text: object) -> Callable[..., None]:
     """Parse, check and import the function that a text defines.
 
     Raises
     ------
-    Wrong
+    KernelError
         It is not a str, not valid Python, or not this function.
     Refused
         It uses a name that no kernel needs.
     """
     if not isinstance(text, str):
-        raise Wrong(
-            f"the source of a kernel is a str; this is of type {type(text).__name__}", case_text=current[0], got=text
-        )
+        raise KernelError(f"the source of a kernel is a str; this is of type {type(text).__name__}", "type")
     try:
         tree = ast.parse(text)
         compile(tree, "kernel", "exec")
     except (SyntaxError, RecursionError, MemoryError) as error:
         is_deep = not isinstance(error, SyntaxError) or "too many nested" in str(error)
         message = f"{error.msg}, line {error.lineno}" if isinstance(error, SyntaxError) else "it is nested too deeply"
-        raise wrong(
-            f"the text is not valid Python: {message}",
-            text,
-            getattr(error, "lineno", 0) or 0,
-            kind="nested" if is_deep else "syntax",
-        ) from error
+        line = getattr(error, "lineno", 0) or 0
+        raise KernelError(f"the text is not valid Python: {message}", "nested" if is_deep else "syntax", line) from error
     match tree.body:
         case [ast.FunctionDef(name="kernel") as function] if tuple(a.arg for a in function.args.args) == PARAMETERS:
             pass
         case _:
             message = f"the text must be one function, def kernel({', '.join(PARAMETERS)}), and nothing else"
-            raise wrong(message, text, kind="signature")
+            raise KernelError(message, "signature")
     imports.check_imports(tree, Path("kernel"), frozenset(), set())
     if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree)):
         raise Refused(f"the text of a kernel imports something; it has {', '.join(WORDS)}")
@@ -247,8 +261,8 @@ def launch(
 
     Raises
     ------
-    Wrong
-        It raises an error. The failure shows the text and the line.
+    KernelError
+        The text is no kernel, or the kernel raises an error.
     """
     counts = Counts([Counter() for _ in storages], [Counter() for _ in out_shapes])
     counts.outs = [np.full(prod(of), np.nan) for of in out_shapes]
@@ -268,36 +282,39 @@ def launch(
         frames = traceback.extract_tb(error.__traceback__)
         at = next((f.lineno or 0 for f in reversed(frames) if f.filename == function.__code__.co_filename), 0)
         hint = f"; a kernel has {', '.join(WORDS)}" if isinstance(error, NameError) else ""
-        raise wrong(
-            f"the kernel ends in {type(error).__name__}: {error}{hint}", text, at, kind=type(error).__name__
-        ) from error
+        raise KernelError(f"the kernel ends in {type(error).__name__}: {error}{hint}", type(error).__name__, at) from error
     return counts
 
 
-class Launch(NamedTuple):
-    """The arguments of `launch`, and the expected outputs."""
+def run_kernel(text: object, given: Launch) -> KernelRun:
+    """Run the kernel of a text, and return what happened."""
+    try:
+        counts = launch(text, *given)
+    except KernelError as error:
+        return failed_run(text, error)
+    reads, writes = ([dict(counter) for counter in counters] for counters in (counts.reads, counts.writes))
+    return KernelRun(str(text), counts.outs, reads, writes, dict(counts.done))
 
-    shape: Shape
-    out_shapes: Sequence[Shape]
-    storages: Sequence[Array]
-    strides: Sequence[Shape]
-    expected: Sequence[Array]
-    """One flat array for each output."""
+
+def failed_run(text: object, error: KernelError) -> KernelRun:
+    """Return the run of a kernel that ended in an error."""
+    plain = str(text) if isinstance(text, str) else text
+    return KernelRun(plain, [], [], [], {}, (error.message, error.kind, error.line))
 
 
-def check_compiled(text: object, launches: Sequence[Launch]) -> None:
+def run_compiled(text: object, launches: Sequence[Launch]) -> Iterator[KernelRun]:
     """Compile a text once and run it for several launches. They may differ in sizes, but not in numbers of dims or operands.
 
-    Raises
-    ------
-    Wrong
-        Numba cannot compile the text, or the compiled kernel stores other values.
+    Yield the runs, up to the first that fails. Nothing is counted.
     """
-    if isinstance(text, ReferenceKernel):
+    try:
+        function = parse_kernel(text)
+    except KernelError as error:
+        yield failed_run(text, error)
         return
-    function, ufuncs = parse_kernel(text), ("exp", "log", "maximum")
     vars_of: dict[str, object] = function.__globals__
-    vars_of.update({name: getattr(np, name) for name in ufuncs}, lt=compiled_lt(), inf=np.inf, nan=np.nan)
+    ufuncs = {name: getattr(np, name) for name in ("exp", "log", "maximum")}
+    vars_of.update(ufuncs, lt=compiled_lt(), inf=np.inf, nan=np.nan)
     function.__module__ = __name__  # an importable module, which Numba's cache requires
     kernel = cached_jit(function, boundscheck=True, error_model="numpy")
     for given in launches:
@@ -309,18 +326,10 @@ def check_compiled(text: object, launches: Sequence[Launch]) -> None:
         except Exception as error:  # of Numba, or of Python inside Numba for unexpected code
             message = next((line.strip() for line in str(error).splitlines() if is_informative(line)), type(error).__name__)
             at = re.search(r'kernel\.py", line (\d+)', str(error))
-            raise wrong(
-                f"Python runs the text, but Numba cannot compile it: {message}", text, int(at[1]) if at else 0, kind="numba"
-            ) from error
-        for k, (right, got) in enumerate(zip(given.expected, outs, strict=True)):
-            if not np.allclose(right, got, equal_nan=True):
-                raise wrong(
-                    f"compiled by Numba, over the space {given.shape}, the kernel stores something else in outs[{k}]",
-                    text,
-                    expected=right,
-                    got=got,
-                    kind="compiled",
-                )
+            message = f"Python runs the text, but Numba cannot compile it: {message}"
+            yield failed_run(text, KernelError(message, "numba", int(at[1]) if at else 0))
+            return
+        yield KernelRun(str(text), list(outs), [], [], {})
 
 
 def is_informative(line: str) -> bool:
@@ -340,3 +349,10 @@ def compiled_lt() -> "Dispatcher[Callable[..., float]]":
 def strided(storage: Array, shape: Shape, strides: Shape) -> Array:
     """Return a view of a storage with a shape and strides."""
     return np.lib.stride_tricks.as_strided(storage, shape, [s * storage.itemsize for s in strides])
+
+
+def launch_over_rows(graph: Graph, arrays: Sequence[Array]) -> Launch:
+    """Return the launch of a graph's kernel on row-major arrays. The first array has the shape of the iteration space."""
+    strides = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
+    out_shapes = [graph.nodes[k].shape for k in graph.outputs]
+    return Launch(arrays[0].shape, out_shapes, [x.ravel() for x in arrays], strides)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..core.errors import CourseError, NotDoneYet
 from .check import current, same
-from .messages import Opaque, text_of
+from .messages import Opaque, text_of, type_name
 from .questions import loading
 from .student_process import StudentProcess
 from .task import Check, Effort, Mistake, Task
@@ -127,7 +127,7 @@ def describe_type_mismatch(got: object, expected: object, where: str = "it") -> 
     is_iterable = got.is_iterable if isinstance(got, Opaque) else callable(getattr(got, "__iter__", None))
     if one is not other and other in plain and (one in plain or is_iterable):
         verb = "returns a value" if where == "it" else "is"
-        return f"{where} {verb} of type {got.kind if isinstance(got, Opaque) else one.__name__}; expected {other.__name__}"
+        return f"{where} {verb} of type {type_name(got)}; expected {other.__name__}"
     if not isinstance(expected, list | tuple) or not isinstance(got, list | tuple) or one is not other:
         return ""
     if len(got) != len(expected):

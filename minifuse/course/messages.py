@@ -20,6 +20,7 @@ RECORDS = {
     "Graph": "fusion",
     "Node": "fusion",
     "Kernel": "fusion",
+    "KernelRun": "emitted_kernels",
     "Touch": "access_facts",
 }
 """Classes of named tuples that a message keeps, and their modules."""
@@ -102,6 +103,11 @@ def decode(message: Any) -> Any:
 def record_class(name: str) -> Any:
     """Return the class of a record."""
     return getattr(import_module(f".{RECORDS[name]}", __package__), name)
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's class, also of a value that a message did not contain."""
+    return value.kind if isinstance(value, Opaque) else type(value).__name__
 
 
 def text_of(value: object) -> str:

@@ -1,6 +1,6 @@
 """The graphs of task 5.6, with the optimal numbers of launches and bytes.
 
-Tests try all partitions of the nodes into kernels and find no better numbers.
+This module belongs to the judge. Tests try all partitions of the nodes into kernels and find no better numbers.
 """
 
 from collections.abc import Callable

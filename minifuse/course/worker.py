@@ -62,12 +62,22 @@ class Answers:
 
     def __init__(self, pipe: "Connection") -> None:
         self.pipe, self.word = pipe, ""
-        self._lock = threading.Lock()
+        self.is_late = False
+        """True when the time of all answers is over."""
+        self._is_asked, self._lock = False, threading.Lock()
 
-    def send(self, message: dict[str, object]) -> None:
-        """Send an answer to the request that runs."""
+    def begin(self, word: str) -> None:
+        """Begin to answer the request with this word."""
+        self.word, self._is_asked = word, True
+
+    def send(self, message: dict[str, object]) -> bool:
+        """Send an answer to the request that runs, and return whether there is one."""
         with self._lock:
+            if not self._is_asked:
+                return False
             self.pipe.send_bytes(f"{self.word}{json.dumps(message)}".encode())
+            self._is_asked = False
+            return True
 
 
 class CapturedOutput(io.TextIOBase):
@@ -126,7 +136,10 @@ def main(pipe: "Connection", errors: "Connection") -> None:
             request: Request = pipe.recv()
         except EOFError:
             return
-        answers.word = request.word
+        answers.begin(request.word)
+        if answers.is_late:
+            answers.send({"timeout": [], "printed": output.take()})
+            os._exit(3)
         message = answer(student, request)
         answers.send(message | {"calls": dict(student.calls), "printed": output.take()})
 
@@ -200,7 +213,7 @@ def snapshot(value: object) -> object:
 
 
 def report_end_of_time(setting: Setting, answers: Answers, output: CapturedOutput) -> None:
-    """Report the line that is running when the time is over, and end the process."""
+    """Report the line that is running when the time is over, and end the process; or at once when the next request comes."""
     main_thread = threading.get_ident()
 
     def report() -> None:
@@ -209,8 +222,9 @@ def report_end_of_time(setting: Setting, answers: Answers, output: CapturedOutpu
             for frame in frames_from(sys._current_frames().get(main_thread))
             if Path(frame.f_code.co_filename).parent == student_folder
         ]
-        answers.send({"timeout": lines[::-1], "printed": output.take()})
-        os._exit(3)
+        answers.is_late = True
+        if answers.send({"timeout": lines[::-1], "printed": output.take()}):
+            os._exit(3)
 
     student_folder = setting.folder.resolve()
     timer = threading.Timer(setting.seconds, report)

@@ -4,9 +4,10 @@ import pytest
 
 from minifuse.course import oracle
 from minifuse.course.fusion import Graph, Kernel, Node, can_share
+from minifuse.course.kernel_groups import count_bytes, nodes_to_compute, order_kernels
 from minifuse.course.plans import PLANS
 from minifuse.course.programs import sample_arrays
-from minifuse.course.scheduled import count_bytes, nodes_to_compute, order_kernels, run_schedule
+from minifuse.course.scheduled import run_schedule
 from minifuse.course.verdicts import Wrong
 
 

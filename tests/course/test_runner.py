@@ -9,9 +9,12 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import worker
+from minifuse.course.questions import loading
+from minifuse.course.registry import TASKS
 from minifuse.course.runner import TaskRun, run, verify_result
+from minifuse.course.student_process import StudentProcess
 from minifuse.course.task import Effort
-from minifuse.course.verdicts import Outcome, Result
+from minifuse.course.verdicts import Outcome, Result, TimedOut
 from minifuse.course.worker import CapturedOutput
 from tests.course.folder import DETOUR, TASK, written
 
@@ -42,6 +45,15 @@ def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
     assert last.lines[-1][2].strip() in ("while True:", "index = index")
     assert last.printed == "round\n"
     assert result.has_run
+
+
+def test_time_that_ends_between_two_questions_is_over(tmp_path):
+    """The process is idle while the judge draws a case: the answer to its next question is the timeout."""
+    with StudentProcess(written(tmp_path), TASKS, TASK, seconds=3) as process:
+        process.ask(loading.load, TASK.id)
+        time.sleep(3.3)
+        with pytest.raises(TimedOut):
+            process.ask(loading.load, TASK.id)
 
 
 def test_call_that_holds_the_gil_is_stopped(tmp_path):

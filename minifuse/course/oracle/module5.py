@@ -11,8 +11,9 @@ import numpy as np
 from ...core.indexing import Shape
 from ..emitted_kernels import ReferenceKernel
 from ..fusion import REDUCTIONS, FuseError, Graph, Insides, Kernel, Node, can_share, insides, shape_after
-from ..programs import TensorLike, live_nodes
-from ..scheduled import count_bytes, make_kernel, nodes_to_compute, order_kernels
+from ..graph_evaluation import live_nodes
+from ..kernel_groups import count_bytes, make_kernel, nodes_to_compute, order_kernels
+from ..programs import TensorLike
 from ..strided import Strided
 from . import answers
 

@@ -5,7 +5,8 @@ from random import Random
 import numpy as np
 
 from .. import oracle
-from ..scheduled import count_bytes, nodes_to_compute, unfused_cost
+from ..kernel_groups import count_bytes, nodes_to_compute
+from ..scheduled import unfused_cost
 from .figures import table
 from .question import Question, format_value
 from .quiz3_1 import CHAINS

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...core.layout import row_major
 from ..fusion import Graph
-from ..scheduled import count_bytes, make_kernel, nodes_to_compute, unfused_cost
+from ..kernel_groups import count_bytes, make_kernel, nodes_to_compute
+from ..scheduled import unfused_cost
 from .figures import table, terms
 from .question import Question, choose, format_value
 from .quiz5_1 import capture

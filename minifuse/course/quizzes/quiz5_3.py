@@ -10,8 +10,9 @@ import numpy as np
 from .. import oracle
 from ..emitted_kernels import launch
 from ..fusion import REDUCTIONS
-from ..programs import reduction_depths
-from ..scheduled import count_bytes, nodes_to_compute, unfused_cost
+from ..graph_evaluation import reduction_depths
+from ..kernel_groups import count_bytes, nodes_to_compute
+from ..scheduled import unfused_cost
 from .figures import table
 from .question import Question, Wrong, choose, format_value
 from .quiz5_1 import capture
@@ -128,7 +129,7 @@ def exponents(rng: Random) -> Question:
     base = rng.choice([0, 100, 1000, -1000])
     row = [base + rng.randint(-5, 5) for _ in range(4)]
     fused = capture(oracle.function("fused_softmax"), (1, 4))
-    from ..programs import evaluate_nodes
+    from ..graph_evaluation import evaluate_nodes
 
     values = evaluate_nodes(fused, [np.array([row], float)])
     k = next(k for k, node in enumerate(fused.nodes) if node.op == "exp")

@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import oracle
 from ..fusion import REDUCTIONS, Graph
-from ..programs import evaluate_graph, evaluate_nodes, live_nodes, sample_arrays
+from ..graph_evaluation import evaluate_graph, evaluate_nodes, live_nodes
+from ..programs import sample_arrays
 from .figures import table
 from .question import Question, Wrong, choose, format_value
 from .quiz5_1 import capture

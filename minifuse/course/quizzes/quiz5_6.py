@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import oracle
 from ..fusion import Graph, Kernel, can_share
-from ..scheduled import format_kernels, make_kernel, nbytes, nodes_to_compute, order_kernels, unfused_cost
+from ..kernel_groups import make_kernel, nbytes, nodes_to_compute, order_kernels
+from ..scheduled import format_kernels, unfused_cost
 from .figures import table
 from .question import Question, choose
 from .quiz5_1 import capture

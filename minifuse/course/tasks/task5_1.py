@@ -1,26 +1,17 @@
 """Task 5.1: capture a function of tensors as a graph."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...core.errors import FuseError, NotDoneYet
-from ..check import agreement, current, in_turn
+from ..check import agreement, check_each, check_given, current, in_turn
+from ..drawn_programs import DRAWN_NUMBERS, argument_shapes, capture_graph, evaluate, programs
 from ..fusion import BINARY, REDUCTIONS, Graph, Node, shape_after
-from ..programs import (
-    DRAWN_NUMBERS,
-    Line,
-    Program,
-    argument_shapes,
-    capture_graph,
-    check_each,
-    evaluate_graph,
-    programs,
-    sample_arrays,
-)
+from ..graph_evaluation import evaluate_graph
+from ..programs import Line, Program, sample_arrays
+from ..questions.task5_1 import BRANCHING, EQUALITY, capture_impossible, capture_program
 from ..strided import Array
-from ..student import Student
-from ..task import Check, Effort, Mistake, Task
-from ..verdicts import Refused, Wrong
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -32,6 +23,7 @@ CHECK_SHARING = "an expression that is written twice is one node"
 CHECK_CONSTANTS = "a number that is met twice is one node; 0.0 and -0.0 are two"
 CHECK_BRANCHES = "a branch on a value is refused"
 CHECK_EQUALITY = "x == y raises FuseError; it does not compare identities"
+SIGNED_ZEROS = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
 
 
 def cases(max_lines: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
@@ -46,9 +38,8 @@ def cases(max_lines: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "Sear
     )
 
 
-def captured(student: Student, program: Program) -> Graph:
-    """Capture a program with the student's function, and check the types of the graph."""
-    graph = student.capture(program, *program.shapes)
+def verified(program: Program, graph: object) -> Graph:
+    """Check the types of the student's graph of a program, and return it."""
     if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
         raise Wrong("capture must return a Graph(nodes, outputs) of Nodes", case_text=current[0], got=graph, kind="kind")
     for k, node in enumerate(graph.nodes):
@@ -71,9 +62,9 @@ def wrong(message: str, graph: Graph, kind: str) -> Wrong:
     return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind)
 
 
-def computed(student: Student, program: Program) -> list[Array]:
+def computed(program: Program, answer: object) -> list[Array]:
     """Evaluate the student's graph."""
-    return evaluate_graph(captured(student, program), sample_arrays(program.shapes))
+    return evaluate_graph(verified(program, answer), sample_arrays(program.shapes))
 
 
 def single_operations() -> "SearchStrategy[Program]":
@@ -91,8 +82,9 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     return agreement(
         CHECK_VALUES,
         drawn,
-        computed,
-        lambda c: c.evaluate(sample_arrays(c.shapes)),
+        capture_program,
+        lambda c: evaluate(c, sample_arrays(c.shapes)),
+        read=computed,
         draw=lambda c, got, expected: ["the graph as it should be", *str(capture_graph(c)).splitlines()],
         link=lambda c: "fusion",
     )
@@ -107,9 +99,9 @@ def reflected(program: Program) -> Program:
     return program._replace(lines=tuple(lines))
 
 
-def check_shapes(student: Student, program: Program) -> None:
+def check_shapes(program: Program, answer: object) -> None:
     """Raise `Wrong` if the shape of a node does not follow from those of its operands."""
-    graph = captured(student, program)
+    graph = verified(program, answer)
     for k, node in enumerate(graph.nodes):
         if node.op in ("input", "expand"):
             continue
@@ -120,61 +112,43 @@ def check_shapes(student: Student, program: Program) -> None:
             raise wrong(message, graph, kind)
 
 
-def check_no_twins(student: Student, program: Program) -> None:
+def check_no_twins(program: Program, answer: object) -> None:
     """Raise `Wrong` if two nodes are equal."""
-    graph, seen = captured(student, program), dict[tuple[Node, str], int]()
+    graph, seen = verified(program, answer), dict[tuple[Node, str], int]()
     for k, node in enumerate(graph.nodes):
         first = seen.setdefault((node, repr(node.value)), k)
         if first != k:
             raise wrong(f"%{first} and %{k} are the same {node.op} of the same values", graph, f"twice: {node.op}")
 
 
-def check_signed_zeros(student: Student, effort: Effort) -> None:
+def check_signed_zeros(program: Program, answer: object) -> None:
     """Raise `Wrong` if 0.0 and -0.0 are one constant: x / 0.0 differs from x / -0.0."""
-    check_each(CHECK_CONSTANTS, lambda: cases(numbers=(2.0, -0.5), max_lines=6), check_no_twins).run(student, effort)
-    program = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
-    current[0] = str(program)
-    constants = [repr(n.value) for n in captured(student, program).nodes if n.op == "constant"]
+    graph = verified(program, answer)
+    constants = [repr(n.value) for n in graph.nodes if n.op == "constant"]
     if sorted(constants) != ["-0.0", "0.0"]:
         raise wrong(
             f"constants are {', '.join(constants)}; 0.0 == -0.0, and x / 0.0 is not x / -0.0: they are two numbers",
-            student.capture(program, *program.shapes),
+            graph,
             "zeros",
         )
 
 
-def check_raises(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
-    """Return a check that each of these functions raises FuseError."""
+def check_raises(name: str, texts: Sequence[str], kind: str) -> Check:
+    """Return a check that capture raises FuseError for each of these functions."""
 
-    def run(student: Student, effort: Effort) -> None:
-        for text, function in functions.items():
-            current[0] = text
-            message = "this needs the value of an element, which does not exist during capture: raise a FuseError"
-            try:
-                student.capture(function, (3, 4))
-            except FuseError as error:
-                if len(str(error)) < 10:
-                    raise Wrong("the FuseError does not say what to write instead", case_text=text, kind="silent") from error
-                continue
-            except (NotDoneYet, Refused):
-                raise
-            except Exception as error:
-                message += f"; got {type(error).__name__}: {error}"
-            raise Wrong(message, case_text=text, expected="FuseError", kind=kind)
+    def examine(text: str, answer: tuple[bool, str, str] | None) -> None:
+        message = "this needs the value of an element, which does not exist during capture: raise a FuseError"
+        if answer is not None:
+            is_fuse_error, error, error_text = answer
+            if is_fuse_error and len(error_text) < 10:
+                raise Wrong("the FuseError does not say what to write instead", case_text=text, kind="silent")
+            if is_fuse_error:
+                return
+            message += f"; got {error}: {error_text}"
+        raise Wrong(message, case_text=text, expected="FuseError", kind=kind)
 
-    return run
+    return check_given(name, texts, capture_impossible, examine)
 
-
-BRANCHING: dict[str, Callable[[Any], object]] = {
-    "def f(x): return x if x.sum() < 0.0 else -x": lambda x: x if x.sum() < 0.0 else -x,
-    "def f(x): return x.max() and x * 2.0": lambda x: x.max() and x * 2.0,
-    "def f(x): return max(x, x * 2.0)": lambda x: max(x, x * 2.0),
-    "def f(x): return x * (not x.max())": lambda x: x * (not x.max()),
-}
-EQUALITY: dict[str, Callable[[Any], object]] = {
-    "def f(x): return x if x == 0.0 else x * 2.0": lambda x: x if x == 0.0 else x * 2.0,
-    "def f(x): return x + (x.sum() == x.max())": lambda x: x + (x.sum() == x.max()),
-}
 
 TASK = Task(
     id="5.1",
@@ -199,18 +173,26 @@ TASK = Task(
     reads=("docs/course/5.1-capture.md", "docs/guide/fusion.md"),
     checks=(
         in_turn(CHECK_VALUES, [computes(cases), computes(single_operations)]),
-        check_each(CHECK_SHAPES, cases, check_shapes),
-        check_each(CHECK_SHARING, lambda: cases(numbers=()), check_no_twins),
-        Check(CHECK_CONSTANTS, check_signed_zeros),
-        Check(CHECK_BRANCHES, check_raises(BRANCHING, "branch")),
-        Check(CHECK_EQUALITY, check_raises(EQUALITY, "equality")),
+        check_each(CHECK_SHAPES, cases, capture_program, check_shapes),
+        check_each(CHECK_SHARING, lambda: cases(numbers=()), capture_program, check_no_twins),
+        in_turn(
+            CHECK_CONSTANTS,
+            [
+                check_each(
+                    CHECK_CONSTANTS, lambda: cases(numbers=(2.0, -0.5), max_lines=6), capture_program, check_no_twins
+                ),
+                check_given(CHECK_CONSTANTS, [SIGNED_ZEROS], capture_program, check_signed_zeros),
+            ],
+        ),
+        check_raises(CHECK_BRANCHES, list(BRANCHING), "branch"),
+        check_raises(CHECK_EQUALITY, list(EQUALITY), "equality"),
     ),
     mistakes=(
         Mistake(
             "a number on the left is taken for one on the right",
             "Python calls x.__rsub__(2.0) for 2.0 - x, and x.__gt__(2.0) for 2.0 < x: the number is the first operand "
             "there.",
-            wrong_answer=lambda c: reflected(c).evaluate(sample_arrays(c.shapes)),
+            wrong_answer=lambda c: evaluate(reflected(c), sample_arrays(c.shapes)),
             check=CHECK_VALUES,
         ),
         Mistake(

@@ -1,17 +1,22 @@
 """Task 5.2: generate one kernel as text for an elementwise graph."""
 
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...core.indexing import Shape
-from ..check import agreement, current
-from ..emitted_kernels import Counts, Launch, check_compiled, launch, number_lines, wrong
-from ..programs import Line, Program, argument_shapes, capture_graph, check_each, live_nodes, programs, sample_arrays
+from ..check import agreement, check_each, check_given
+from ..drawn_programs import argument_shapes, capture_graph, evaluate, programs
+from ..emitted_kernels import KernelRun, Launch
+from ..fusion import Graph
+from ..graph_evaluation import live_nodes
+from ..kernel_runs import check_compiled, completed, number_lines, wrong
+from ..programs import Line, Program, sample_arrays
+from ..questions.emitting import emit_and_compile, emit_and_run, emit_each
 from ..strided import Array
-from ..student import Student
-from ..task import Check, Mistake, Task
+from ..task import Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ SHARED = "a value that is used twice is computed once"
 SIZES = "the text does not depend on sizes"
 LONG = "a chain of 600 operations is one kernel too"
 COMPILED = "Numba compiles the text, and the compiled kernel returns the same values"
+run_points = partial(emit_and_run, "emit_points")
 LONG_CHAIN_LENGTH = 600  # operations
 REPEATED_OUTPUT = Program(((2, 3),), (Line("exp", (0,)), Line("neg", (0,))), (1, 2, 1))
 ALL_OPERATIONS = (
@@ -73,46 +79,47 @@ def cases() -> "SearchStrategy[LaidOutProgram]":
     return case() | st.just(LaidOutProgram(REPEATED_OUTPUT, (False,)))
 
 
-def text_of(student: Student, case: LaidOutProgram) -> object:
-    """Return the text of the student's kernel for the graph of a case."""
-    return student.emit_points(capture_graph(case.program))
-
-
-def run(text: object, case: LaidOutProgram) -> Counts:
-    """Run the text of a kernel, and count loads, stores and operations."""
+def launch_of(case: LaidOutProgram) -> Launch:
+    """Return the arguments of the kernel of a case."""
     space_shape = case.program.shapes[0]
-    return launch(text, space_shape, [space_shape] * len(case.program.outputs), *case.memory())
+    return Launch(space_shape, [space_shape] * len(case.program.outputs), *case.memory())
+
+
+def captured(case: LaidOutProgram) -> tuple[Graph, Launch]:
+    """Return the graph of a case, and the arguments of its kernel."""
+    return capture_graph(case.program), launch_of(case)
 
 
 def expected(program: Program) -> list[Array]:
     """Compute the flat outputs with NumPy."""
     space_shape = program.shapes[0]
-    return [np.broadcast_to(x, space_shape).ravel() for x in program.evaluate(sample_arrays(program.shapes))]
+    return [np.broadcast_to(x, space_shape).ravel() for x in evaluate(program, sample_arrays(program.shapes))]
 
 
-def check_accesses(student: Student, case: LaidOutProgram) -> None:
+def check_accesses(case: LaidOutProgram, answer: KernelRun) -> None:
     """Raise `Wrong` if an element is loaded or stored more often than needed."""
-    text = text_of(student, case)
-    counts, size = run(text, case), prod(case.program.shapes[0])
-    for k, reads in enumerate(counts.reads):
-        if reads.total() > size:
-            message = f"ins[{k}] is loaded {reads.total()} times for {size} elements of the output"
-            raise wrong(message, text, kind="reads", expected=f"at most {size} loads", got=f"{reads.total()} loads")
-    for k, writes in enumerate(counts.writes):
-        if writes.total() != size:
-            message = f"outs[{k}] is stored {writes.total()} times, and has {size} elements"
-            raise wrong(message, text, kind="writes", expected=f"{size} stores", got=f"{writes.total()} stores")
+    run, size = completed(answer), prod(case.program.shapes[0])
+    for k, reads in enumerate(run.reads):
+        count = sum(reads.values())
+        if count > size:
+            message = f"ins[{k}] is loaded {count} times for {size} elements of the output"
+            raise wrong(message, run.text, kind="reads", expected=f"at most {size} loads", got=f"{count} loads")
+    for k, writes in enumerate(run.writes):
+        count = sum(writes.values())
+        if count != size:
+            message = f"outs[{k}] is stored {count} times, and has {size} elements"
+            raise wrong(message, run.text, kind="writes", expected=f"{size} stores", got=f"{count} stores")
 
 
-def check_operations(student: Student, case: LaidOutProgram) -> None:
+def check_operations(case: LaidOutProgram, answer: KernelRun) -> None:
     """Raise `Wrong` if an operation runs more often than the graph needs."""
-    text, graph = text_of(student, case), capture_graph(case.program)
-    done, size = run(text, case).done, prod(case.program.shapes[0])
+    run, graph, size = completed(answer), capture_graph(case.program), prod(case.program.shapes[0])
     for op in OPS:
         nodes = [k for k in live_nodes(graph) if graph.nodes[k].op == op]
-        if done[op] > len(nodes) * size:
-            message = f"{op} is computed {done[op]} times for {size} elements; the graph contains it {len(nodes)} times"
-            raise wrong(message, text, kind="again", expected=len(nodes) * size, got=done[op])
+        done = run.done.get(op, 0)
+        if done > len(nodes) * size:
+            message = f"{op} is computed {done} times for {size} elements; the graph contains it {len(nodes)} times"
+            raise wrong(message, run.text, kind="again", expected=len(nodes) * size, got=done)
 
 
 def larger(program: Program) -> Program:
@@ -120,9 +127,14 @@ def larger(program: Program) -> Program:
     return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
 
 
-def check_size_independence(student: Student, case: LaidOutProgram) -> None:
+def two_sizes(case: LaidOutProgram) -> list[Graph]:
+    """Return the graphs of a program and of the enlarged one."""
+    return [capture_graph(program) for program in (case.program, larger(case.program))]
+
+
+def check_size_independence(case: LaidOutProgram, answer: list[object]) -> None:
     """Raise `Wrong` if the text depends on sizes."""
-    text, other = [student.emit_points(capture_graph(p)) for p in (case.program, larger(case.program))]
+    text, other = answer
     if text != other:
         sizes = " and ".join(str(p.shapes[0]) for p in (case.program, larger(case.program)))
         lines = zip(str(text).splitlines(), str(other).splitlines(), strict=False)
@@ -132,33 +144,39 @@ def check_size_independence(student: Student, case: LaidOutProgram) -> None:
             case_text=str(case),
             expected="one text for all sizes",
             got=f"{differs[0]}\n{differs[1]}",
-            drawing=number_lines(text),
+            drawing=number_lines(str(text)),
             kind="sizes",
         )
 
 
-def check_long_chain(student: Student) -> None:
-    """Raise `Wrong` if a long chain of operations computes wrong values."""
+def long_chain() -> LaidOutProgram:
+    """Return a chain of LONG_CHAIN_LENGTH operations."""
     lines = [Line(("add", "mul", "neg")[k % 3], (k + 1, 0.5)[: 1 + (k % 3 < 2)]) for k in range(LONG_CHAIN_LENGTH)]
-    case = LaidOutProgram(Program(((3,), (3,)), tuple(lines), (LONG_CHAIN_LENGTH + 1,)), (False, False))
-    text = text_of(student, case)
-    got = run(text, case).outs
-    if not np.allclose(got, expected(case.program)):
+    return LaidOutProgram(Program(((3,), (3,)), tuple(lines), (LONG_CHAIN_LENGTH + 1,)), (False, False))
+
+
+def check_long_chain(case: LaidOutProgram, answer: KernelRun) -> None:
+    """Raise `Wrong` if a long chain of operations computes wrong values."""
+    run = completed(answer)
+    if not np.allclose(run.outs, expected(case.program)):
         raise wrong(
             f"a chain of {LONG_CHAIN_LENGTH} operations computes something else",
-            text,
+            run.text,
             expected=expected(case.program),
-            got=got,
+            got=run.outs,
         )
 
 
-def check_compilation(student: Student) -> None:
-    """Compile a kernel of all operations once, and run it for two sizes."""
+def to_compile() -> tuple[LaidOutProgram, LaidOutProgram]:
+    """Return a program of all operations in two sizes."""
     small = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
-    cases = [LaidOutProgram(program, (True, False, False)) for program in (small, larger(small))]
-    current[0] = str(cases[0])
-    launches = [Launch(c.program.shapes[0], [c.program.shapes[0]] * 2, *c.memory(), expected(c.program)) for c in cases]
-    check_compiled(text_of(student, cases[0]), launches)
+    one, other = [LaidOutProgram(program, (True, False, False)) for program in (small, larger(small))]
+    return one, other
+
+
+def check_compilation(cases: tuple[LaidOutProgram, LaidOutProgram], answer: list[KernelRun]) -> None:
+    """Raise `Wrong` if a kernel of all operations cannot be compiled, or computes wrong values for one of two sizes."""
+    check_compiled([launch_of(case) for case in cases], [expected(case.program) for case in cases], answer)
 
 
 def in_order_of_memory(case: LaidOutProgram) -> list[Array]:
@@ -168,7 +186,7 @@ def in_order_of_memory(case: LaidOutProgram) -> list[Array]:
     loaded = {int(graph.nodes[k].value or 0) for k in live_nodes(graph) if graph.nodes[k].op == "input"}
     if any(len(storages[k]) < prod(space_shape) for k in loaded):
         raise IndexError
-    return [x.ravel() for x in case.program.evaluate([np.resize(x, space_shape) for x in storages])]
+    return [x.ravel() for x in evaluate(case.program, [np.resize(x, space_shape) for x in storages])]
 
 
 def with_few_digits(case: LaidOutProgram) -> list[Array]:
@@ -212,16 +230,25 @@ TASK = Task(
         agreement(
             COMPUTES,
             cases,
-            lambda s, c: run(text_of(s, c), c).outs,
+            run_points,
             lambda c: expected(c.program),
+            send=captured,
+            read=lambda c, answer: completed(answer).outs,
             draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
             link=lambda c: "fusion",
         ),
-        check_each(ONCE, cases, check_accesses, share=0.5),
-        check_each(SHARED, cases, check_operations, share=0.5),
-        check_each(SIZES, cases, check_size_independence, share=0.5),
-        Check(LONG, lambda s, e: check_long_chain(s)),
-        Check(COMPILED, lambda s, e: check_compilation(s)),
+        check_each(ONCE, cases, run_points, check_accesses, send=captured, share=0.5),
+        check_each(SHARED, cases, run_points, check_operations, send=captured, share=0.5),
+        check_each(SIZES, cases, partial(emit_each, "emit_points"), check_size_independence, send=two_sizes, share=0.5),
+        check_given(LONG, [long_chain()], run_points, check_long_chain, send=captured, describe=lambda c: ""),
+        check_given(
+            COMPILED,
+            [to_compile()],
+            partial(emit_and_compile, "emit_points"),
+            check_compilation,
+            send=lambda c: (capture_graph(c[0].program), [launch_of(case) for case in c]),
+            describe=lambda c: str(c[0]),
+        ),
     ),
     mistakes=(
         Mistake(

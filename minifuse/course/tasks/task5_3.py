@@ -1,30 +1,22 @@
 """Task 5.3: reductions inside a kernel, such as softmax."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core.indexing import Shape
-from .. import oracle
-from ..check import agreement, current, in_turn
-from ..emitted_kernels import Counts, Launch, check_compiled, launch, wrong
+from ..check import agreement, check_each, check_given, current, in_turn
+from ..drawn_programs import capture_graph, evaluate, programs, row_programs
+from ..emitted_kernels import KernelRun, Launch, launch_over_rows
 from ..fusion import REDUCTIONS, Graph
-from ..programs import (
-    NUMPY_FUNCTIONS,
-    Line,
-    Program,
-    capture_graph,
-    check_each,
-    evaluate_graph,
-    live_nodes,
-    programs,
-    reduction_depths,
-    row_programs,
-    sample_arrays,
-)
+from ..graph_evaluation import NUMPY_FUNCTIONS, evaluate_graph, live_nodes, reduction_depths
+from ..kernel_runs import check_compiled, completed, wrong
+from ..programs import Line, Program, sample_arrays
+from ..questions.emitting import emit_and_compile, emit_and_run
+from ..questions.task5_3 import run_softmax, softmax_graph
 from ..strided import Array
-from ..student import Student
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
@@ -47,6 +39,8 @@ TWO_OUTPUTS = (
     Line("log", (4,)),
     Line("add", (6, 1)),
 )
+LOG_OF_SUM = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
+run_rows = partial(emit_and_run, "emit_rows")
 SCORES = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
 
 
@@ -79,21 +73,10 @@ def cases() -> "SearchStrategy[Program]":
     return common_programs() | drawn
 
 
-def launch_on_arrays(text: object, graph: Graph, arrays: list[Array]) -> Counts:
-    """Run a kernel on row-major arrays."""
-    space_shape = max(
-        shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape
-    )
-    steps = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
-    outs = [graph.nodes[k].shape for k in graph.outputs]
-    return launch(text, space_shape, outs, [x.ravel() for x in arrays], steps)
-
-
-def run(student: Student, program: Program) -> tuple[object, Counts]:
-    """Return the student's text for a program, and the counts of loads, stores and operations of its run."""
+def captured(program: Program) -> tuple[Graph, Launch]:
+    """Return the graph of a program, and the arguments of its kernel."""
     graph = capture_graph(program)
-    text = student.emit_rows(graph)
-    return text, launch_on_arrays(text, graph, sample_arrays(program.shapes))
+    return graph, launch_over_rows(graph, sample_arrays(program.shapes))
 
 
 def flat(arrays: list[Array]) -> list[Array]:
@@ -103,7 +86,7 @@ def flat(arrays: list[Array]) -> list[Array]:
 
 def expected(program: Program) -> list[Array]:
     """Compute the flat outputs with NumPy."""
-    return flat(program.evaluate(sample_arrays(program.shapes)))
+    return flat(evaluate(program, sample_arrays(program.shapes)))
 
 
 def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
@@ -111,8 +94,10 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     return agreement(
         COMPUTES,
         drawn,
-        lambda s, c: run(s, c)[1].outs,
+        run_rows,
         expected,
+        send=captured,
+        read=lambda c, answer: completed(answer).outs,
         draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
         link=lambda c: "fusion",
     )
@@ -143,43 +128,28 @@ def nodes_per_element(graph: Graph, end: int) -> set[int]:
     return found
 
 
-def check_pass_count(student: Student, program: Program) -> None:
+def check_pass_count(program: Program, answer: KernelRun) -> None:
     """Raise `Wrong` if an input is loaded in more passes than the reductions need."""
-    text, counts = run(student, program)
-    graph = capture_graph(program)
+    run, pass_counts = completed(answer), passes(capture_graph(program))
     rows, n = program.shapes[0]
-    pass_counts = passes(graph)
-    for k, reads in enumerate(counts.reads):
-        shape = program.shapes[k]
+    for k, reads in enumerate(run.reads):
+        shape, count = program.shapes[k], sum(reads.values())
         needed = pass_counts.get(k, 0)
-        if shape[-1] == n and reads.total() > needed * rows * n:
-            message = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element; {needed} is enough"
-            raise wrong(
-                message,
-                text,
-                kind="passes",
-                expected=f"{needed * rows * n} loads",
-                got=f"{reads.total()} loads",
-            )
-    for k, writes in enumerate(counts.writes):
+        if shape[-1] == n and count > needed * rows * n:
+            message = f"ins[{k}] is loaded {count / (rows * n):g} times for each element; {needed} is enough"
+            raise wrong(message, run.text, kind="passes", expected=f"{needed * rows * n} loads", got=f"{count} loads")
+    for k, writes in enumerate(run.writes):
         if any(count > 1 for count in writes.values()):
-            raise wrong(f"an element of outs[{k}] is stored more than once", text, kind="writes")
+            raise wrong(f"an element of outs[{k}] is stored more than once", run.text, kind="writes")
 
 
-def check_row_values(student: Student) -> None:
+def check_row_values(program: Program, answer: KernelRun) -> None:
     """Raise `Wrong` if the logarithm of a sum is computed for each element instead of each row."""
-    program = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
-    current[0] = str(program)
-    text, counts = run(student, program)
-    if counts.done["log"] > 3:
-        message = f"the logarithm of the sum is computed {counts.done['log']} times for 3 rows; it is the same along a row"
-        raise wrong(message, text, kind="per element", expected="3 logarithms", got=f"{counts.done['log']} logarithms")
-
-
-def softmax_graph(student: Student, shape: Shape) -> Graph:
-    """Capture the student's softmax."""
-    graph: Graph = oracle.function("capture")(student.fused_softmax, shape)
-    return graph
+    run = completed(answer)
+    count = run.done.get("log", 0)
+    if count > 3:
+        message = f"the logarithm of the sum is computed {count} times for 3 rows; it is the same along a row"
+        raise wrong(message, run.text, kind="per element", expected="3 logarithms", got=f"{count} logarithms")
 
 
 def right_softmax(x: Array) -> Array:
@@ -188,51 +158,33 @@ def right_softmax(x: Array) -> Array:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def check_stability(student: Student) -> None:
+def check_stability(x: Array, graph: Graph) -> None:
     """Raise `Wrong` if softmax overflows for rows near 1000, -1000 or 0."""
-    current[0] = f"x = {SCORES.tolist()}"
-    for x, kind in ((SCORES[2:], "value"), (SCORES, "overflow")):
-        graph = softmax_graph(student, x.shape)
-        [got] = evaluate_graph(graph, [x])
-        if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
-            shown = str(graph).splitlines()
-            message = "fused_softmax returns something else" + " where elements are large: exp(1000) is inf" * (
-                kind == "overflow"
-            )
-            raise Wrong(message, case_text=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
+    [got] = evaluate_graph(graph, [x])
+    if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
+        kind = "overflow" if x is SCORES else "value"
+        message = "fused_softmax returns something else" + " where elements are large: exp(1000) is inf" * (x is SCORES)
+        shown = str(graph).splitlines()
+        raise Wrong(message, case_text=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
 
 
-def check_softmax_kernel(student: Student) -> None:
-    """Run the student's softmax with the student's kernel, and check its passes."""
-    graph = softmax_graph(student, SCORES.shape)
-    text = student.emit_rows(graph)
-    current[0] = "the kernel of fused_softmax"
-    counts = launch_on_arrays(text, graph, [SCORES])
-    if not np.allclose(counts.outs[0], right_softmax(SCORES).ravel()):
-        raise wrong(
-            "the kernel of softmax computes something else", text, expected=right_softmax(SCORES), got=counts.outs[0]
-        )
-    for shift in (1e6, 1e12):
-        below = SCORES - shift
-        got = launch_on_arrays(text, graph, [below]).outs[0]
-        if not np.allclose(got, right_softmax(below).ravel()):
-            message = f"the kernel of softmax computes something else for elements around {-shift:g}"
-            raise wrong(message, text, expected=right_softmax(below), got=got, kind="far below")
-    if counts.reads[0].total() > 3 * SCORES.size:
-        load_count = counts.reads[0].total() / SCORES.size
+def check_softmax_kernel(shifts: tuple[float, ...], answer: list[KernelRun]) -> None:
+    """Raise `Wrong` if the student's kernel of the student's softmax is wrong for shifted scores, or makes many passes."""
+    for shift, found in zip(shifts, answer, strict=True):
+        run, right = completed(found), right_softmax(SCORES - shift)
+        if not np.allclose(run.outs[0], right.ravel()):
+            where, kind = (f" for elements around {-shift:g}", "far below") if shift else ("", "")
+            message = f"the kernel of softmax computes something else{where}"
+            raise wrong(message, run.text, expected=right, got=run.outs[0], kind=kind)
+    load_count = sum(answer[0].reads[0].values()) / SCORES.size
+    if load_count > 3:
         message = f"each element is loaded {load_count:g} times; the largest, the sum, the store are three"
-        raise wrong(message, text, kind="passes")
+        raise wrong(message, answer[0].text, kind="passes")
 
 
-def check_compilation(student: Student) -> None:
-    """Compile a kernel of softmax and of the logarithm of its sum once, and run it for two sizes."""
-    cases = [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]
-    current[0] = str(cases[0])
-    launches = []
-    for program in cases:
-        (x,), outs = sample_arrays(program.shapes), [program.shapes[0], (program.shapes[0][0], 1)]
-        launches.append(Launch(x.shape, outs, [x.ravel()], [(x.shape[1], 1)], expected(program)))
-    check_compiled(student.emit_rows(capture_graph(cases[0])), launches)
+def check_compilation(cases: list[Program], answer: list[KernelRun]) -> None:
+    """Raise `Wrong` if a kernel with outputs of both shapes cannot be compiled, or is wrong for one of two sizes."""
+    check_compiled([captured(case)[1] for case in cases], [expected(case) for case in cases], answer)
 
 
 def stored_once(program: Program) -> list[Array]:
@@ -245,7 +197,7 @@ def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Arra
     """Return an answer that computes with other reductions."""
 
     def give(program: Program) -> list[Array]:
-        return flat(program.evaluate(sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change}))
+        return flat(evaluate(program, sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change}))
 
     return give
 
@@ -253,7 +205,7 @@ def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Arra
 def running(program: Program) -> list[Array]:
     """Compute with running reductions: each element sees only the elements up to it."""
     change = {"sum": lambda x: np.cumsum(x, -1), "max": lambda x: np.maximum.accumulate(x, -1)}
-    found = program.evaluate(sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change})
+    found = evaluate(program, sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change})
     rows, n = program.shapes[0]
     shapes = [capture_graph(program).nodes[k].shape for k in capture_graph(program).outputs]
     return flat([np.broadcast_to(x, (rows, n))[:, -of[-1] :] for x, of in zip(found, shapes, strict=True)])
@@ -283,12 +235,34 @@ TASK = Task(
     checks=(
         in_turn(COMPUTES, [computes(cases), computes(common_programs)]),
         in_turn(
-            PASSES, [check_each(PASSES, cases, check_pass_count), check_each(PASSES, common_programs, check_pass_count)]
+            PASSES,
+            [check_each(PASSES, drawn, run_rows, check_pass_count, send=captured) for drawn in (cases, common_programs)],
         ),
-        Check(ROWS, lambda s, e: check_row_values(s)),
-        Check(STABLE, lambda s, e: check_stability(s)),
-        Check(ONE, lambda s, e: check_softmax_kernel(s)),
-        Check(COMPILED, lambda s, e: check_compilation(s)),
+        check_given(ROWS, [LOG_OF_SUM], run_rows, check_row_values, send=captured),
+        check_given(
+            STABLE,
+            [SCORES[2:], SCORES],
+            softmax_graph,
+            check_stability,
+            send=lambda x: x.shape,
+            describe=lambda x: f"x = {SCORES.tolist()}",
+        ),
+        check_given(
+            ONE,
+            [(0.0, 1e6, 1e12)],
+            run_softmax,
+            check_softmax_kernel,
+            send=lambda shifts: [SCORES - shift for shift in shifts],
+            describe=lambda shifts: "the kernel of fused_softmax",
+        ),
+        check_given(
+            COMPILED,
+            [[Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]],
+            partial(emit_and_compile, "emit_rows"),
+            check_compilation,
+            send=lambda c: (capture_graph(c[0]), [captured(case)[1] for case in c]),
+            describe=lambda c: str(c[0]),
+        ),
     ),
     mistakes=(
         Mistake(

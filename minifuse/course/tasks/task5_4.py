@@ -2,21 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import oracle
-from ..call_pairs import Call, Pair, Tensor, characteristic_pairs, pairs
-from ..check import agreement, in_turn
+from ..call_pairs import Builds, Call, Pair, Requests, request_kernels
+from ..check import agreement, current, in_turn
+from ..drawn_calls import characteristic_pairs, pairs
 from ..oracle.module5 import key
-from ..student import Student
+from ..questions.task5_4 import compare_keys, use_cache
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Calls = tuple[int, list[int]]  # (room, which calls, in order)
-Builds = list[int | str]  # for each call, the number of the build of its kernel, or "error"
 WRONG_HIT = "calls that need two kernels have two keys"
 NEEDLESS = "calls that one kernel serves have one key"
 BUILDS = "a kernel is built when its key is new, and never else"
@@ -24,15 +23,12 @@ ROOM = "the cache keeps the kernels that were asked for last"
 ERRORS = "a kernel that could not be built leaves nothing behind"
 
 
-def keys(student: Student, pair: Pair) -> bool:
+def read_comparison(pair: Pair, answer: tuple[bool, object, str | None]) -> bool:
     """Return whether the student's keys of two calls are equal; keys must be hashable."""
-    found = [student.call_key(*call.build()) for call in pair]
-    for one in found:
-        try:
-            hash(one)
-        except TypeError as error:
-            raise Wrong(f"the key cannot be in a dict: {error}", case_text=str(pair), got=one, kind="unhashable") from error
-    return bool(found[0] == found[1])
+    is_equal, unhashable, error = answer
+    if error is not None:
+        raise Wrong(f"the key cannot be in a dict: {error}", case_text=current[0], got=unhashable, kind="unhashable")
+    return is_equal
 
 
 def right(pair: Pair, **mistake: str) -> bool:
@@ -53,7 +49,7 @@ def differing(is_shared: bool) -> Callable[[], "SearchStrategy[Pair]"]:
 
 def compares(name: str, cases: Callable[[], "SearchStrategy[Pair]"], share: float = 1.0) -> Check:
     """Return a check that keys of pairs are equal if and only if the calls share a kernel."""
-    return agreement(name, cases, keys, right, draw=drawing, share=share)
+    return agreement(name, cases, compare_keys, right, read=read_comparison, draw=drawing, share=share)
 
 
 def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
@@ -67,82 +63,58 @@ def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
     return [*(parts or ["nothing differs but the objects: the function and the arrays are made anew"]), verdict]
 
 
-def sequences(least: int = 1) -> "SearchStrategy[Calls]":
+def sequences(least: int = 1) -> "SearchStrategy[Requests]":
     """Draw (capacity, a sequence of calls): calls repeat, and differ in k."""
     from hypothesis import strategies as st
 
-    return st.tuples(st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
+    return st.builds(Requests, st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12).map(tuple))
 
 
-def asked_again() -> "SearchStrategy[Calls]":
+def asked_again() -> "SearchStrategy[Requests]":
     """Draw sequences in which a kernel is used again just before the cache is full."""
     from hypothesis import strategies as st
 
-    return st.sampled_from([(2, [0, 1, 0, 2, 0]), (3, [0, 1, 2, 0, 3, 0]), (2, [1, 2, 1, 0, 1, 2])])
+    return st.sampled_from([Requests(2, (0, 1, 0, 2, 0)), Requests(3, (0, 1, 2, 0, 3, 0)), Requests(2, (1, 2, 1, 0, 1, 2))])
 
 
-def describe_case(case: Calls) -> str:
+def describe_requests(case: Requests) -> str:
     """Return a sequence as text."""
-    return f"room for {case[0]} kernels; calls of f with k = {', '.join(f'{k}.0' for k in case[1])}, one after the other"
+    text = (
+        f"room for {case.room} kernels; calls of f with k = {', '.join(f'{k}.0' for k in case.calls)}, one after the other"
+    )
+    return text if case.failing is None else f"{text}; the first build for k = {case.failing}.0 ends in an error"
 
 
-def call_of(k: int) -> Call:
-    """Return the call with this k."""
-    return Call("scaled", float(k), Tensor((4, 5)), Tensor((4, 5)), 1.0)
+def plays(name: str, room: int | None = None, failing: int | None = None) -> Check:
+    """Return a check that compares the student's cache with the oracle's, with as much room as drawn or with this room."""
 
-
-def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
-    """Request kernels from a cache. Return the build number of each, or "error" if its build failed."""
-    built: list[int] = []
-    found: Builds = []
-    for k in which:
-
-        def build(k: int = k) -> int:
-            built.append(k)
-            if k == failing and built.count(k) == 1:
-                raise ArithmeticError("this kernel does not compile")
-            return len(built) - 1
-
-        function, arguments = call_of(k).build()
-        try:
-            found.append(cache.kernel(function, arguments, build))
-        except ArithmeticError:
-            found.append("error")
-    return found
-
-
-def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> Check:
-    """Return a check that compares the student's cache with the oracle's."""
-
-    def play(cache: Callable[[int], Any], case: Calls) -> Builds:
-        return played(cache(room(case[0])), case[1], failing)
+    def adapted(drawn: Callable[[], "SearchStrategy[Requests]"]) -> Callable[[], "SearchStrategy[Requests]"]:
+        return lambda: drawn().map(lambda case: case._replace(room=room or case.room, failing=failing))
 
     agrees = partial(
         agreement,
         name,
-        ask=lambda s, c: play(s.KernelCache, c),
-        expect=lambda c: play(oracle.function("KernelCache"), c),
-        describe=describe_case
-        if failing is None
-        else lambda c: f"{describe_case(c)}; the first build for k = {failing}.0 ends in an error",
+        ask=use_cache,
+        expect=lambda c: request_kernels(oracle.function("KernelCache")(c.room), c),
+        describe=describe_requests,
         draw=lambda c, got, expected: [
             f"call {k}: expected build {a}, got {b}" for k, (a, b) in enumerate(zip(expected, got, strict=True))
         ],
     )
-    return in_turn(name, [agrees(cases=sequences), agrees(cases=asked_again)])
+    return in_turn(name, [agrees(cases=adapted(sequences)), agrees(cases=adapted(asked_again))])
 
 
-def first_in_first_out(case: Calls) -> Builds:
+def first_in_first_out(case: Requests) -> Builds:
     """Answer like a first-in-first-out cache."""
     kernels: dict[int, int] = {}
     found: Builds = []
     builds = 0
-    for k in case[1]:
+    for k in case.calls:
         if k not in kernels:
             kernels[k] = builds
             builds += 1
         found.append(kernels[k])
-        if len(kernels) > case[0]:
+        if len(kernels) > case.room:
             del kernels[next(iter(kernels))]
     return found
 
@@ -184,9 +156,9 @@ TASK = Task(
         in_turn(
             NEEDLESS, [compares(NEEDLESS, differing(True), 2.0), compares(NEEDLESS, partial(characteristic_pairs, True))]
         ),
-        plays(BUILDS, lambda room: 5),
-        plays(ROOM, lambda room: room),
-        plays(ERRORS, lambda room: 5, failing=2),
+        plays(BUILDS, 5),
+        plays(ROOM),
+        plays(ERRORS, 5, failing=2),
     ),
     mistakes=(
         Mistake(

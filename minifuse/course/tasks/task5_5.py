@@ -7,25 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...core.indexing import Shape
-from ..check import agreement, current
+from ..check import agreement, check_each, current
+from ..drawn_programs import capture_graph, evaluate, programs, row_programs
 from ..fusion import BINARY, REDUCTIONS, Graph
+from ..graph_evaluation import evaluate_graph, live_nodes, reduction_depths
+from ..messages import type_name
 from ..oracle import Slot
 from ..oracle.module5 import Traced, fit, gradients, operand_gradients, record, split
-from ..programs import (
-    Line,
-    Program,
-    capture_graph,
-    check_each,
-    evaluate_graph,
-    live_nodes,
-    programs,
-    reduction_depths,
-    row_programs,
-    sample_array,
-    sample_arrays,
-)
+from ..programs import Line, Program, sample_array, sample_arrays
+from ..questions.calling import calls_with_one
+from ..questions.task5_5 import pull_back_graph
 from ..strided import Array
-from ..student import Student
 from ..task import Mistake, Task
 from ..verdicts import Wrong
 
@@ -76,18 +68,36 @@ def rules() -> "SearchStrategy[Rule]":
 
 
 def by_rule(rule: Rule, pull: Slot) -> list[Array]:
-    """Compute the gradients of the operands, in their shapes."""
+    """Compute the gradients of the operands, in their shapes, by the oracle or with a known mistake."""
 
     def run(d: Traced, *operands: Traced) -> tuple[Traced, ...]:
-        y = d.then(rule.op, *operands)
-        parts = pull(rule.op, d, y, *operands)
-        if not isinstance(parts, tuple) or len(parts) != len(operands):
-            message = f"pull_back({rule.op!r}, ...) must return a tuple with a gradient for each operand"
-            raise Wrong(message, case_text=str(rule), got=parts, kind="kind")
+        parts = pull(rule.op, d, d.then(rule.op, *operands), *operands)
         return tuple(fit(part, x.shape) for part, x in zip(parts, operands, strict=True))
 
     arrays = rule.arrays()
     return evaluate_graph(record(run, *[x.shape for x in arrays]), arrays)
+
+
+def with_shapes(rule: Rule) -> tuple[str, list[Shape]]:
+    """Return the op of a rule, and the shapes of d and the operands."""
+    return rule.op, [x.shape for x in rule.arrays()]
+
+
+def pulled_back(rule: Rule, answer: tuple[Graph | None, object]) -> list[Array]:
+    """Evaluate the student's gradients of the operands, and bring them into the operands' shapes."""
+    graph, returned = answer
+    if graph is None:
+        message = f"pull_back({rule.op!r}, ...) must return a tuple with a gradient for each operand"
+        raise Wrong(message, case_text=str(rule), got=returned, kind="kind")
+    arrays = rule.arrays()
+    return [fit_array(part, x.shape) for part, x in zip(evaluate_graph(graph, arrays), arrays[1:], strict=True)]
+
+
+def fit_array(d: Array, shape: Shape) -> Array:
+    """Sum or expand a gradient to the shape of its operand."""
+    if d.shape == shape:
+        return d
+    return np.sum(d, -1, keepdims=True) if d.shape[-1] != 1 and shape[-1] == 1 else np.broadcast_to(d, shape)
 
 
 def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
@@ -119,13 +129,13 @@ def cases() -> "SearchStrategy[Program]":
 def graph_inputs(program: Program, saved: list[Array] | None = None) -> list[Array]:
     """Return the values of the inputs, the saved values, and d."""
     xs = sample_arrays(program.shapes)
-    return [*xs, *(saved or []), sample_array(program.evaluate(xs)[0].shape, 7)]
+    return [*xs, *(saved or []), sample_array(evaluate(program, xs)[0].shape, 7)]
 
 
 def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]) -> Graph:
     """Check that a student's graph has these inputs and outputs, and return it."""
     if not isinstance(found, Graph):
-        raise Wrong(f"{name} must be a Graph; this is of type {type(found).__name__}", case_text=current[0], kind="kind")
+        raise Wrong(f"{name} must be a Graph; this is of type {type_name(found)}", case_text=current[0], kind="kind")
     input_shapes = [node.shape for node in found.nodes if node.op == "input"]
     if input_shapes != inputs:
         raise wrong(f"{name} has inputs of shapes {input_shapes}", found, "inputs", expected=inputs, got=input_shapes)
@@ -142,11 +152,11 @@ def wrong(message: str, graph: Graph, kind: str, expected: object = None, got: o
     return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
 
 
-def gradient_values(student: Student, program: Program) -> list[Array]:
+def gradient_values(program: Program, answer: object) -> list[Array]:
     """Evaluate the student's graph of gradients."""
     graph, shapes = capture_graph(program), list(program.shapes)
     output = graph.nodes[graph.outputs[0]].shape
-    found = as_graph(student.gradient_graph(graph), "gradient_graph(graph)", [*shapes, output], shapes)
+    found = as_graph(answer, "gradient_graph(graph)", [*shapes, output], shapes)
     return evaluate_graph(found, graph_inputs(program))
 
 
@@ -155,10 +165,9 @@ def expected(program: Program, mistake: str = "") -> list[Array]:
     return evaluate_graph(gradients(capture_graph(program), mistake=mistake), graph_inputs(program))
 
 
-def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
-    """Return the student's forward and backward graphs."""
+def halves(program: Program, found: object) -> tuple[Graph, Graph]:
+    """Check the types of the student's forward and backward graphs, and return them."""
     graph = capture_graph(program)
-    found = student.forward_and_backward(graph)
     if not isinstance(found, tuple) or len(found) != 2:
         raise Wrong("forward_and_backward must return two Graphs", case_text=current[0], got=found, kind="kind")
     forward, backward = found
@@ -170,9 +179,9 @@ def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
     return forward, as_graph(backward, "backward", [*shapes, *saved, output], shapes)
 
 
-def both_values(student: Student, program: Program) -> list[Array]:
+def both_values(program: Program, answer: object) -> list[Array]:
     """Run both graphs, one after the other."""
-    forward, backward = halves(student, program)
+    forward, backward = halves(program, answer)
     output, *saved = evaluate_graph(forward, sample_arrays(program.shapes))
     return [output, *evaluate_graph(backward, graph_inputs(program, saved))]
 
@@ -190,9 +199,9 @@ def expression_ids(graph: Graph, known: dict[Hashable, int], inputs: dict[int, i
     return found
 
 
-def check_recomputation(student: Student, program: Program) -> None:
+def check_recomputation(program: Program, answer: object) -> None:
     """Raise `Wrong` if the backward graph repeats a reduction of the forward graph."""
-    forward, backward = halves(student, program)
+    forward, backward = halves(program, answer)
     known: dict[Hashable, int] = {}
     forward_ids = expression_ids(forward, known, {})
     count = len(program.shapes)
@@ -212,9 +221,9 @@ def check_recomputation(student: Student, program: Program) -> None:
             raise wrong(message, backward, "refold")
 
 
-def check_saved_values(student: Student, program: Program) -> None:
+def check_saved_values(program: Program, answer: object) -> None:
     """Raise `Wrong` if a saved value is not a reduction, is not used, or is saved twice."""
-    forward, backward = halves(student, program)
+    forward, backward = halves(program, answer)
     for k in forward.outputs[1:]:
         if forward.nodes[k].op not in REDUCTIONS:
             message = (
@@ -273,24 +282,35 @@ TASK = Task(
     ),
     reads=("docs/course/5.5-fused-backward.md", "docs/guide/gradients.md"),
     checks=(
-        agreement(RULES, rules, lambda s, c: by_rule(c, s.pull_back), lambda c: by_rule(c, operand_gradients)),
+        agreement(
+            RULES,
+            rules,
+            pull_back_graph,
+            lambda c: by_rule(c, operand_gradients),
+            send=with_shapes,
+            read=pulled_back,
+        ),
         agreement(
             GRADIENTS,
             cases,
-            gradient_values,
+            calls_with_one("gradient_graph"),
             expected,
+            send=capture_graph,
+            read=gradient_values,
             draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
             link=lambda c: "autodiff",
         ),
         agreement(
             BOTH,
             cases,
-            both_values,
-            lambda c: [*c.evaluate(sample_arrays(c.shapes)), *expected(c)],
+            calls_with_one("forward_and_backward"),
+            lambda c: [*evaluate(c, sample_arrays(c.shapes)), *expected(c)],
+            send=capture_graph,
+            read=both_values,
             draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
         ),
-        check_each(RECOMPUTED, cases, check_recomputation),
-        check_each(SAVED, cases, check_saved_values),
+        check_each(RECOMPUTED, cases, calls_with_one("forward_and_backward"), check_recomputation, send=capture_graph),
+        check_each(SAVED, cases, calls_with_one("forward_and_backward"), check_saved_values, send=capture_graph),
     ),
     mistakes=(
         Mistake(

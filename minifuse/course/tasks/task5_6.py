@@ -4,19 +4,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.indexing import Shape
-from ..check import agreement, current
+from ..check import agreement, check_each, check_given, current
+from ..drawn_programs import capture_graph, evaluate, programs
 from ..fusion import Graph, Kernel, can_share
+from ..kernel_groups import make_kernel, nodes_to_compute
 from ..plans import PLANS, Plan
-from ..programs import Line, Program, capture_graph, check_each, programs, sample_arrays
-from ..scheduled import ScheduleCost, make_kernel, nodes_to_compute, run_schedule, schedule_error, unfused_cost
-from ..student import Student
-from ..task import Check, Mistake, Task
+from ..programs import Line, Program, sample_arrays
+from ..questions.calling import calls_with_one
+from ..questions.task5_6 import kernels_for
+from ..scheduled import ScheduleCost, run_schedule, schedule_error, unfused_cost
+from ..strided import Array
+from ..task import Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 OPS = ("matmul", "add", "matmul", "mul", "neg", "matmul", "maximum", "sum", "add", "sub", "max")
+schedule = calls_with_one("schedule")
 BRIDGE = Program(
     ((6, 1), (6, 5), (6, 4)),
     (Line("neg", (0,)), Line("add", (1, 3)), Line("exp", (3,)), Line("add", (2, 5))),
@@ -51,25 +56,29 @@ def cases() -> "SearchStrategy[Program]":
     return drawn | st.just(BRIDGE)
 
 
-def run_student_schedule(student: Student, graph: Graph) -> ScheduleCost:
-    """Run the student's schedule, and return its cost."""
-    shapes = [node.shape for node in graph.nodes if node.op == "input"]
-    return run_schedule(graph, student.schedule(graph), sample_arrays(shapes))
+def outputs(program: Program, answer: object) -> list[Array]:
+    """Run the student's schedule of a program, and return its outputs."""
+    return run_schedule(capture_graph(program), answer, sample_arrays(program.shapes)).outputs
 
 
 def groups(graph: Graph) -> list[list[int]]:
-    """Return a group for each node: the node, and up to two later ones that can share a kernel with it."""
+    """Return a group for some nodes: the node, and up to two later ones that can share a kernel with it."""
     computed = nodes_to_compute(graph)
-    return [[k, *[i for i in computed if i > k and can_share(graph, [k, i])][:2]] for k in computed]
+    found = [[k, *[i for i in computed if i > k and can_share(graph, [k, i])][:2]] for k in computed]
+    return [group for group in found if can_share(graph, group)]
 
 
-def check_traffic(student: Student, program: Program) -> None:
-    """Raise `Wrong` if `kernel_for` loads or stores too much or too little."""
+def grouped(program: Program) -> tuple[Graph, list[list[int]]]:
+    """Return the graph of a program, and groups of its nodes."""
     graph = capture_graph(program)
-    for group in groups(graph):
-        if not can_share(graph, group):
-            continue
-        found, right = student.kernel_for(graph, group), make_kernel(graph, group, nodes_to_compute(graph))
+    return graph, groups(graph)
+
+
+def check_traffic(program: Program, answer: list[object]) -> None:
+    """Raise `Wrong` if `kernel_for` loads or stores too much or too little."""
+    graph, groups_of_nodes = grouped(program)
+    for group, found in zip(groups_of_nodes, answer, strict=True):
+        right = make_kernel(graph, group, nodes_to_compute(graph))
         if not isinstance(found, Kernel):
             raise Wrong(
                 "kernel_for must return a Kernel(nodes, loads, stores)", case_text=current[0], got=found, kind="type"
@@ -100,26 +109,20 @@ def describe_case(numbers: Sequence[int]) -> str:
     return " ".join(f"%{k}" for k in numbers) or "nothing"
 
 
-def judge_plan(student: Student, plan: Plan) -> tuple[Graph, ScheduleCost]:
-    """Return a graph of PLANS, and the cost of the student's schedule."""
+def cost_of(plan: Plan, answer: object) -> tuple[Graph, ScheduleCost]:
+    """Return the graph of a plan, and the cost of the student's schedule."""
     graph = plan.graph()
-    current[0] = f"{plan.name}: {plan.text}"
-    found = student.schedule(graph)
-    cost = run_schedule(graph, found, sample_arrays(plan.shapes))
-    return graph, cost
+    return graph, run_schedule(graph, answer, sample_arrays(plan.shapes))
 
 
-def check_launch_count(student: Student) -> None:
+def check_launch_count(plan: Plan, answer: Sequence[Kernel]) -> None:
     """Raise `Wrong` if a schedule has more launches than the best one."""
-    for plan in PLANS:
-        graph, cost = judge_plan(student, plan)
-        if cost.launches > plan.launches:
-            unfused = unfused_cost(graph)[0]
-            message = f"{cost.launches} launches; unfused it would be {unfused}, and {plan.launches} are enough"
-            kind = "unfused" if cost.launches == unfused and plan is PLANS[0] else "launches"
-            raise schedule_error(
-                message, graph, student.schedule(graph), kind, expected=plan.launches, got=cost.launches, case=plan
-            )
+    graph, cost = cost_of(plan, answer)
+    if cost.launches > plan.launches:
+        unfused = unfused_cost(graph)[0]
+        message = f"{cost.launches} launches; unfused it would be {unfused}, and {plan.launches} are enough"
+        kind = "unfused" if cost.launches == unfused and plan is PLANS[0] else "launches"
+        raise schedule_error(message, graph, answer, kind, expected=plan.launches, got=cost.launches, case=plan)
 
 
 def in_turn(wrong: Wrong, is_near: bool) -> bool:
@@ -140,14 +143,18 @@ def in_turn(wrong: Wrong, is_near: bool) -> bool:
     return bool(wrong.got == count)
 
 
-def check_bytes(student: Student) -> None:
+def check_bytes(plan: Plan, answer: Sequence[Kernel]) -> None:
     """Raise `Wrong` if a schedule moves more bytes than the best one with equal launches."""
-    for plan in PLANS:
-        graph, cost = judge_plan(student, plan)
-        if cost.nbytes > plan.nbytes:
-            unfused = unfused_cost(graph)[1]
-            message = f"{cost.nbytes:,} bytes are moved; unfused it would be {unfused:,}, and {plan.nbytes:,} are enough"
-            raise schedule_error(message, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=cost.nbytes)
+    graph, cost = cost_of(plan, answer)
+    if cost.nbytes > plan.nbytes:
+        unfused = unfused_cost(graph)[1]
+        message = f"{cost.nbytes:,} bytes are moved; unfused it would be {unfused:,}, and {plan.nbytes:,} are enough"
+        raise schedule_error(message, graph, answer, "bytes", expected=plan.nbytes, got=cost.nbytes)
+
+
+def describe_plan(plan: Plan) -> str:
+    """Return the name of a plan and its text."""
+    return f"{plan.name}: {plan.text}"
 
 
 TASK = Task(
@@ -171,17 +178,19 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        check_each(MINIMAL_TRAFFIC, cases, check_traffic),
+        check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, send=grouped),
         agreement(
             RIGHT,
             cases,
-            lambda s, c: run_student_schedule(s, capture_graph(c)).outputs,
-            lambda c: c.evaluate(sample_arrays(c.shapes)),
+            schedule,
+            lambda c: evaluate(c, sample_arrays(c.shapes)),
+            send=capture_graph,
+            read=outputs,
             draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
             link=lambda c: "fusion",
         ),
-        Check(FEWEST, lambda s, e: check_launch_count(s)),
-        Check(BYTES, lambda s, e: check_bytes(s)),
+        check_given(FEWEST, PLANS, schedule, check_launch_count, send=Plan.graph, describe=describe_plan),
+        check_given(BYTES, PLANS, schedule, check_bytes, send=Plan.graph, describe=describe_plan),
     ),
     mistakes=(
         Mistake(

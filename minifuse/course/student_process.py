@@ -21,7 +21,7 @@ from .imports import Assignment, TaskFile
 from .messages import decode
 from .student import Student
 from .verdicts import Refused, Stopped, StudentError, TimedOut, Wrong
-from .worker import GRACE_S, Request, Setting, lines_of, snapshot
+from .worker import GRACE_S, Request, Setting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -67,7 +67,6 @@ class StudentProcess:
         """Remarks of checks on a right solution."""
         self.share = 1.0
         """The fraction of the task's points that a check grants."""
-        self._here: Student | None = None
         self._counted: Counter[str] = Counter()
         self._errors, self._is_busy = "", False
         self._answers, answers = CONTEXT.Pipe()
@@ -114,8 +113,6 @@ class StudentProcess:
         TimedOut
             The time is over.
         """
-        if not is_question(question):
-            return self._ask_here(question, case, keeps_case)
         word = secrets.token_hex(8)
         self._is_busy = True
         self._send(Request(word, question, case))
@@ -131,32 +128,6 @@ class StudentProcess:
         if keeps_case and answer["changed"]:
             raise Wrong(CHANGED, kind="changed")
         return decode(answer["value"])
-
-    def _ask_here(self, question: Callable[..., object], case: object, keeps_case: bool) -> Any:
-        """Ask in this process: for checks that are not split into questions and expected values."""
-        before = snapshot(case)
-        try:
-            value = question(self, case)
-        except (NotDoneYet, Refused, Wrong, CourseError):
-            raise
-        except Exception as error:
-            raise StudentError(type(error).__name__, str(error), lines_of(error, self.folder)) from None
-        if keeps_case and snapshot(case) != before:
-            raise Wrong(CHANGED, kind="changed")
-        return value
-
-    @property
-    def here(self) -> Student:
-        """The student's files, loaded in this process: for checks that are not split into questions and expected values."""
-        if self._here is None:
-            self._here = Student(self.folder, tuple(self.tasks), self.task)
-            self._here.calls = self.calls
-        return self._here
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.here, name)
 
     def close(self) -> None:
         """End the process, and wait for it. A thread that waits for an answer then gets `Stopped`."""
@@ -220,12 +191,6 @@ def hidden_main_module() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
-
-
-def is_question(question: Callable[..., object]) -> bool:
-    """Return whether a function is one of `minifuse.course.questions`, so that the process can import it."""
-    module: str = getattr(getattr(question, "func", question), "__module__", "")
-    return module.startswith(f"{__package__}.questions.")
 
 
 def error_of(kind: str, name: str, text: str, lines: list[list[Any]], fields: dict[str, Any]) -> BaseException:

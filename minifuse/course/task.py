@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .student_process import StudentProcess
 from .verdicts import Wrong
 
 
@@ -32,7 +33,7 @@ class Check:
 
     name: str
     """The requirement, as a sentence: "every element is read where its strides say"."""
-    run: Callable[[Any, "Effort"], None]
+    run: Callable[[StudentProcess, "Effort"], None]
     points: float | None = None
     """How many of the task's points it is worth. None for an equal share of those that the other checks leave."""
 

@@ -1,8 +1,8 @@
 """Questions of task 0.3: map, zip and reduce with a function that the case names."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..oracle import Slot
 from ..student import Student
 
 Case = tuple[str | float | list[float], ...]
@@ -26,7 +26,7 @@ def ask_zip(student: Student, case: Case) -> object:
     return or_value_error(student.zip_lists, case)
 
 
-def or_value_error(function: Slot, case: Case) -> object:
+def or_value_error(function: Callable[..., Any], case: Case) -> object:
     """Call a function; return "ValueError" if it raises ValueError."""
     try:
         return function(*arguments(case))

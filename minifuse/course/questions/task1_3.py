@@ -1,7 +1,9 @@
 """Questions of task 1.3: the chain rule for one call."""
 
+from collections.abc import Callable
+from typing import Any
+
 from ..graphs import Graph, build_variables
-from ..oracle import Slot
 from ..student import Student
 
 
@@ -10,7 +12,7 @@ def ask(student: Student, graph: Graph) -> object:
     return pairs(student.chain_rule, graph)
 
 
-def pairs(chain_rule: Slot, graph: Graph) -> object:
+def pairs(chain_rule: Callable[..., Any], graph: Graph) -> object:
     """Return the derivatives for the inputs of the root, by name."""
     root = build_variables(graph)[0][-1]
     found = chain_rule(root.made_by, graph.d)

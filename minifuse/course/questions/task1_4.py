@@ -1,7 +1,9 @@
 """Questions of task 1.4: topological order and backpropagation."""
 
+from collections.abc import Callable
+from typing import Any
+
 from ..graphs import Graph, build_variables
-from ..oracle import Slot
 from ..student import Student
 
 
@@ -21,12 +23,12 @@ class Word:
         return Word("+".join([self.text] * weight))
 
 
-def names_in_order(topological_order: Slot, graph: Graph) -> list[str]:
+def names_in_order(topological_order: Callable[..., Any], graph: Graph) -> list[str]:
     """Return the order as names."""
     return [getattr(x, "name", repr(x)) for x in topological_order(build_variables(graph)[0][-1])]
 
 
-def derivatives(backpropagate: Slot, graph: Graph) -> dict[str, float | None]:
+def derivatives(backpropagate: Callable[..., Any], graph: Graph) -> dict[str, float | None]:
     """Run backpropagation, and return the gradients of the variables."""
     nodes, _ = build_variables(graph)
     backpropagate(nodes[-1], graph.d)

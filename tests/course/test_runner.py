@@ -125,6 +125,18 @@ def test_printed_output_is_separate_from_the_protocol(tmp_path):
     assert last.printed == f"{shape} {line}\n"
 
 
+def test_a_forged_answer_ends_the_judging(tmp_path):
+    """Even if the code gets hold of the pipe: it does not know the word of the request."""
+    find = f"[x for x in {DETOUR}('gc').get_objects() if type(x).__name__ == 'Connection']"
+    more = f"""{DEF}for pipe in {find}:
+        if pipe.writable:
+            pipe.send_bytes(b'{{"value": {{"tuple": [1, 2]}}, "changed": false}}')
+    return x"""
+    (*_, last) = result_of(written(tmp_path, more)).outcomes
+    assert last.verdict == "error"
+    assert last.message.startswith("your code wrote to the pipe of its answers")
+
+
 def test_endless_printing_is_cut():
     output = CapturedOutput()
     for _ in range(10_000):

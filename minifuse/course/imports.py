@@ -9,6 +9,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, NoReturn, Protocol
@@ -22,9 +23,11 @@ COMMON = frozenset(
 
 # Names that lead from any object to everything else; no task needs one.
 DETOURS = frozenset(
-    "__builtins__ __closure__ __code__ __globals__ __loader__ __spec__ __subclasses__ __wrapped__ "  # noqa: SIM905
-    "_os _sys builtins f_back f_builtins f_globals gi_frame importlib inspect os sys tb_frame".split()
+    "__base__ __bases__ __builtins__ __closure__ __code__ __getattribute__ __globals__ __loader__ __mro__ "  # noqa: SIM905
+    "__reduce__ __reduce_ex__ __self__ __spec__ __subclasses__ __wrapped__ _os _sys attrgetter builtins f_back f_builtins "
+    "f_globals get_type_hints gi_frame importlib inspect methodcaller os sys tb_frame".split()
 )
+ASKING = ("getattr", "setattr", "hasattr", "delattr")  # refuse a name of DETOURS that is put together while the code runs
 FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # calls raise `Refused`
 
 
@@ -122,6 +125,8 @@ def identifiers(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.ImportFrom(names=names):
             yield from (alias.name for alias in names)
+        case ast.MatchClass(kwd_attrs=names):
+            yield from names
 
 
 def check_import(name: str, at: str, may: frozenset[str], takes_names: bool) -> None:
@@ -161,7 +166,18 @@ def restricted_builtins(path: Path, may: frozenset[str], sibling: Callable[[str]
                 )
         return shown
 
-    return vars(builtins) | {word: refusal(word) for word in FORBIDDEN_BUILTINS} | {"__import__": import_}
+    def guarded(function: Callable[..., object]) -> Callable[..., object]:
+        @wraps(function)
+        def ask(value: object, name: str, *rest: object) -> object:
+            if name in DETOURS:
+                raise Refused(f"{path.name} asks for {name}, which no task needs")
+            return function(value, name, *rest)
+
+        return ask
+
+    asking = {word: guarded(getattr(builtins, word)) for word in ASKING}
+    forbidden = {word: refusal(word) for word in FORBIDDEN_BUILTINS}
+    return vars(builtins) | asking | forbidden | {"__import__": import_}
 
 
 def public_view(module: ModuleType) -> ModuleType:

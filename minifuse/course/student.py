@@ -154,13 +154,25 @@ class Student:
 
         return call
 
+    def lent_function(self, slot: str, task: Assignment) -> Slot:
+        """Return the oracle's function for a slot of an earlier task; for one of a later task, a function that refuses."""
+        places = [one.id for one in self.tasks]
+        judged = self.task.id if self.task else task.id
+        if places.index(task.id) < places.index(judged):
+            return oracle.function(slot)
+
+        def refuse(*_: object, **__: object) -> NoReturn:
+            raise Refused(f"{slot} is a function of task {task.id}, which comes after {judged}; write this one without it")
+
+        return refuse
+
     def fill(self, module: ModuleType, file: str) -> None:
-        """Wrap the slots of a loaded module in counters, and replace those of other tasks by the oracle's."""
+        """Wrap the slots of a loaded module in counters; those of earlier tasks are lent, and those of later ones refuse."""
         for slot, task in self.home.items():
             if task.file != file or slot not in vars(module):
                 continue
             if self.task is not None and task.id != self.task.id:
-                vars(module)[slot] = oracle.function(slot)
+                vars(module)[slot] = self.lent_function(slot, task)
             elif callable(vars(module)[slot]):
                 vars(module)[slot] = self.count_calls(slot, vars(module)[slot])
 

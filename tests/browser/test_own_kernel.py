@@ -2,11 +2,11 @@
 
 import pytest
 
-from project.sandbox import system_calls
+from project.sandbox.run import is_supported
 from project.screens import PASTED
 from project.screens.pasted_kernel import KERNEL
 
-pytestmark = pytest.mark.skipif(not system_calls.is_supported(), reason="needs Linux with seccomp")
+pytestmark = pytest.mark.skipif(not is_supported(), reason="needs Linux with seccomp")
 
 
 def test_a_file_fills_the_field_and_its_kernel_runs(app, visit, tmp_path):

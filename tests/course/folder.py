@@ -13,7 +13,7 @@ RIGHT = (
         "STRIDES", "tuple(x.strides[d] for d in dims)"
     )
 )
-DETOUR = 'getattr(todo, "__glo" + "bals__")["__builtins__"]["__import__"]'
+DETOUR = 'vars(type(todo))["__glo" + "bals__"].__get__(todo)["__builtins__"]["__import__"]'
 """An `import` that the restrictions do not prevent: code in one process can reach everything in it."""
 
 

@@ -1,11 +1,13 @@
 """Operators with a bug, which the properties that a student writes in task 0.2 should find."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from itertools import product
+from types import MappingProxyType
 from typing import NamedTuple
 
 from . import oracle
+from .questions.task0_2 import NAMES, Operators
 from .questions.wrong_operators import WRONG_OPERATORS
 
 GRID = tuple(product([0.0, 1.0, -1.0, 2.5, -2.5, 0.1, 0.3, -0.7, 7.0, -8.0], repeat=3))
@@ -48,6 +50,11 @@ BUGS = {
     slot: tuple(Bug(operator, text) for operator in operators for text in WRONG_OPERATORS[operator])
     for slot, operators in TESTED.items()
 }
+
+
+def operators_with(replaced: Mapping[str, Callable[..., float]] = MappingProxyType({})) -> Operators:
+    """Return right operators, with some replaced by others: `operators_with({"neg": lambda x: x})`."""
+    return Operators({name: oracle.function(name) for name in NAMES} | dict(replaced))
 
 
 def is_true(answer: object) -> bool:

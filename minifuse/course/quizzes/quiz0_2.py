@@ -1,13 +1,11 @@
 """Questions on task 0.2: which laws find which bugs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import product
 from random import Random
-from types import MappingProxyType
 
-from .. import oracle
-from ..mutants import BUGS, Bug
-from ..questions.task0_2 import NAMES, Operators
+from ..mutants import BUGS, Bug, operators_with
+from ..questions.task0_2 import Operators
 from .figures import table
 from .question import Question, choose, format_value
 
@@ -72,11 +70,6 @@ NEGATIONS: dict[str, Callable[[float], float]] = {
 }
 
 
-def operators(replaced: Mapping[str, Callable[..., float]] = MappingProxyType({})) -> Operators:
-    """Return the right operators, with some replaced by wrong ones."""
-    return Operators({name: oracle.function(name) for name in NAMES} | dict(replaced))
-
-
 def counterexample(law: Law, ops: Operators) -> tuple[float, ...] | None:
     """Return the first numbers at which a law is false; None if it is true at all of them."""
     return next((xs for xs in product(NUMBERS, NUMBERS, (0.3,)) if not law(ops, *xs)), None)
@@ -86,7 +79,7 @@ def finder(rng: Random) -> Question:
     """Ask which of three laws finds a bug, where exactly one does."""
     candidates = [(slot, bug) for slot in LAWS for bug in BUGS[slot] if len(finding_laws(slot, bug)) == 1]
     slot, bug = rng.choice(candidates)
-    ops = operators({bug.operator: bug.function})
+    ops = operators_with({bug.operator: bug.function})
     found = {law: counterexample(run, ops) for law, run in LAWS[slot].items()}
     right = next(law for law, at in found.items() if at)
     rows = [
@@ -106,7 +99,7 @@ def finder(rng: Random) -> Question:
 
 def finding_laws(slot: str, bug: Bug) -> list[str]:
     """Return the laws that are false for a bug at some numbers."""
-    ops = operators({bug.operator: bug.function})
+    ops = operators_with({bug.operator: bug.function})
     return [law for law, run in LAWS[slot].items() if counterexample(run, ops)]
 
 
@@ -156,7 +149,7 @@ def truth(rng: Random) -> Question:
     """Ask whether a property is true for right operators."""
     name = rng.choice(list(TRUTHS))
     law, right, advice = TRUTHS[name]
-    at = counterexample(law, operators())
+    at = counterexample(law, operators_with())
     where = f"It is False at x, y, z = {', '.join(map(str, at))}." if at else "No numbers make it False."
     mistakes = {
         EVERYWHERE: "there are numbers at which it is False",
@@ -176,7 +169,7 @@ def truth(rng: Random) -> Question:
 def calls(rng: Random) -> Question:
     """Ask how many calls of operators a property makes."""
     text = rng.choice(list(PROPERTIES))
-    PROPERTIES[text](ops := operators(), 2.0, 3.0, 5.0)
+    PROPERTIES[text](ops := operators_with(), 2.0, 3.0, 5.0)
     names = [name for name, _, _ in ops.calls]
     return Question(
         "How many calls does ops.calls contain after one call of this property?",

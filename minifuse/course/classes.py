@@ -25,7 +25,7 @@ from ..runtime.atomic_files import reason
 from . import runner
 from .registry import BY_ID, files
 from .scoring import Points, count_points
-from .student_process import TIME_S
+from .student_process import TIME_S, hidden_main_module
 from .task import Effort, Task
 from .verdicts import Outcome, Result
 from .workspace import STATE
@@ -198,7 +198,8 @@ class ClassGrader:
             return
         pool = ProcessPoolExecutor(min(self.jobs, len(tasks)), get_context("spawn"))
         try:
-            waiting = [(task, pool.submit(run, task.id)) for task in tasks]
+            with hidden_main_module():  # the first task starts all processes
+                waiting = [(task, pool.submit(run, task.id)) for task in tasks]
             for task, future in waiting:
                 try:
                     yield task, future.result()

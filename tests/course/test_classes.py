@@ -5,9 +5,11 @@ import io
 import json
 import os
 import shutil
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -101,7 +103,11 @@ def test_only_regular_files_of_a_sensible_size_are_copied(tmp_path):
 # grading
 
 
-def test_a_class_is_graded_whatever_is_in_it(room, tmp_path):
+def test_a_class_is_graded_whatever_is_in_it(room, tmp_path, monkeypatch):
+    main = ModuleType("__main__")  # as in a program that starts a grading: its processes must not run it again
+    main.__file__ = str(tmp_path / "main.py")
+    (tmp_path / "main.py").write_text("raise RuntimeError('the main file runs again')")
+    monkeypatch.setitem(sys.modules, "__main__", main)
     out, tables = tmp_path / "results", [tmp_path / name for name in ("all.csv", "canvas.csv", "moodle.csv")]
     options = ("--csv", tables[0], "--canvas", tables[1], "--moodle", tables[2], "--out", out, "--jobs", "2")
     result = course("grade", room, "2.1", "2.2", "--seed", "3", "--examples", "5", "--limit", "10", *options)

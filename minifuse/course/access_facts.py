@@ -1,4 +1,4 @@
-"""What is recorded of the accesses of a student's loop, as plain data."""
+"""Records of the accesses of a student's loop, as plain data."""
 
 from typing import NamedTuple
 

@@ -27,7 +27,6 @@ from ..core.indexing import Shape
 from . import imports
 from .compiled import cached_jit
 from .fusion import Graph
-from .graph_evaluation import evaluate_graph
 from .strided import Array
 from .verdicts import Refused
 
@@ -74,12 +73,6 @@ class KernelRun(NamedTuple):
     """Number of arithmetic operations, by name."""
     failure: tuple[str, str, int] | None = None
     """Message, kind and line of an error: the text is no kernel, or ended in an error. Then there are no outputs."""
-
-
-class ReferenceKernel(str):
-    """A text that the oracle generates. `launch` runs its graph with NumPy instead."""
-
-    graph: Graph
 
 
 @dataclass
@@ -266,10 +259,6 @@ def launch(
     """
     counts = Counts([Counter() for _ in storages], [Counter() for _ in out_shapes])
     counts.outs = [np.full(prod(of), np.nan) for of in out_shapes]
-    if isinstance(text, ReferenceKernel):
-        arrays = [strided(storage, shape, steps) for storage, steps in zip(storages, strides, strict=True)]
-        counts.outs = [np.array(x).reshape(-1) for x in evaluate_graph(text.graph, arrays)]
-        return counts
     function = parse_kernel(text)
     vars_of: dict[str, object] = function.__globals__
     vars_of.update(kernel_builtins(counts.done))
@@ -344,11 +333,6 @@ def compiled_lt() -> "Dispatcher[Callable[..., float]]":
 
     lt: Dispatcher[Callable[..., float]] = numba.njit(lambda x, y: 1.0 if x < y else 0.0)
     return lt
-
-
-def strided(storage: Array, shape: Shape, strides: Shape) -> Array:
-    """Return a view of a storage with a shape and strides."""
-    return np.lib.stride_tricks.as_strided(storage, shape, [s * storage.itemsize for s in strides])
 
 
 def launch_over_rows(graph: Graph, arrays: Sequence[Array]) -> Launch:

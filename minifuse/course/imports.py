@@ -32,7 +32,7 @@ FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open") 
 
 
 class TaskFile(NamedTuple):
-    """What is needed to load the file of a task, as plain data: see `Assignment`."""
+    """A task as plain data, as far as the loading of its file needs it: see `Assignment`."""
 
     id: str
     file: str

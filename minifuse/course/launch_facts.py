@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .access_facts import Line
+from .parallel import empty_like
 from .strided import Array, Strided
 
 Sizes = int | tuple[int, ...]
 Argument = Strided | Array | float
 """An argument of a kernel."""
-Line = tuple[str, int]  # (file, line)
 
 
 class Launch(NamedTuple):
@@ -31,9 +32,8 @@ class Launch(NamedTuple):
 
     def fresh(self) -> tuple[Any, ...]:
         """Return the arguments with a new output, full of NaN."""
-        if isinstance(self.out, Strided):
-            return self.out._replace(storage=np.full(len(self.out.storage), np.nan)), *self.arguments[1:]
-        return np.full(self.out.shape, np.nan), *self.arguments[1:]
+        out = empty_like(self.out) if isinstance(self.out, Strided) else np.full(self.out.shape, np.nan)
+        return out, *self.arguments[1:]
 
 
 class ArrayFacts(NamedTuple):
@@ -50,7 +50,7 @@ class ArrayFacts(NamedTuple):
 
 
 class LaunchFacts(NamedTuple):
-    """What a launch did."""
+    """The output and the accesses of a launch."""
 
     out: Array
     """The flat storage of the output."""

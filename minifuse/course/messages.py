@@ -21,7 +21,9 @@ RECORDS = {
     "Node": "fusion",
     "Kernel": "fusion",
     "KernelRun": "emitted_kernels",
+    "LoopSource": "questions.parallel",
     "Touch": "access_facts",
+    "Trained": "questions.task4_5",
 }
 """Classes of named tuples that a message keeps, and their modules."""
 NUMERIC = "biufc"  # kinds of NumPy's dtypes

@@ -70,7 +70,8 @@ def check_all_parallel(slot: str, record: AccessFacts, case_text: str) -> None:
 
 def loop_source(student: StudentProcess, slot: str, first: Arguments) -> LoopSource:
     """Compile a slot for the types of a case, and return its source, and what Numba made of it."""
-    return LoopSource(*student.ask(partial(questions.source, slot), first))
+    found: LoopSource = student.ask(partial(questions.source, slot), first)
+    return found
 
 
 def check_compiles_in_parallel(student: StudentProcess, slots: Sequence[str]) -> None:

@@ -67,7 +67,6 @@ class StudentProcess:
         """Remarks of checks on a right solution."""
         self.share = 1.0
         """The fraction of the task's points that a check grants."""
-        self._counted: Counter[str] = Counter()
         self._errors, self._is_busy = "", False
         self._answers, answers = CONTEXT.Pipe()
         errors, errors_of_child = CONTEXT.Pipe(duplex=False)
@@ -118,8 +117,7 @@ class StudentProcess:
         self._send(Request(word, question, case))
         answer = self._read(word)
         self._is_busy = False
-        self.calls.update(Counter(answer.get("calls", {})) - self._counted)
-        self._counted = Counter(answer.get("calls", self._counted))
+        self.calls = Counter(answer.get("calls", self.calls))
         self.printed = str(answer.get("printed", ""))
         if "timeout" in answer:
             raise TimedOut(self.seconds, [(file, line) for file, line in answer["timeout"]])

@@ -36,7 +36,7 @@ JUDGES = ("check", "judge", "oracle", "registry", "tasks")  # modules of the cou
 
 
 class Setting(NamedTuple):
-    """What the process is told first."""
+    """The first message to the process."""
 
     folder: Path
     files: tuple[TaskFile, ...]

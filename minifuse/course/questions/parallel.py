@@ -69,13 +69,13 @@ def accesses(slot: str, student: Student, cases: Sequence[Arguments]) -> list[Ac
     return [access_counting.run(student, slot, *with_operator(arguments)).facts() for arguments in cases]
 
 
-def source(slot: str, student: Student, first: Arguments) -> tuple[object, ...]:
+def source(slot: str, student: Student, first: Arguments) -> LoopSource:
     """Compile a loop for the types of a case, and return its source, and what Numba made of it."""
     found = compiled.compile_slot(student, slot, *with_operator(first))
     function = student.raw(slot)
     lines, start = inspect.getsourcelines(function)
     file = Path(function.__code__.co_filename).name
-    return tuple(LoopSource(file, start, "".join(lines), found.loops, found.packed))
+    return LoopSource(file, start, "".join(lines), found.loops, found.packed)
 
 
 def when_compiled(slot: str, student: Student, case: tuple[Arguments, Sequence[Arguments]]) -> list[Array]:

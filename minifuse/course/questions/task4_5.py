@@ -71,7 +71,7 @@ def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array,
     return once, again, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
 
 
-def ask_trained(student: Student, case: Training) -> Trained | tuple[object, ...]:
+def ask_trained(student: Student, case: Training) -> Trained:
     """Train on the student's engine; what is not written is lent, unless the whole folder is judged."""
     images, labels, steps, seed, others = case
     is_strict = student.task is None
@@ -86,7 +86,7 @@ def ask_trained(student: Student, case: Training) -> Trained | tuple[object, ...
         if student.task is None or slot in student.task.slots:
             student.calls[slot] += calls
     is_released = network is not None and any(p.grad is None for p in network.parameters())
-    return tuple(Trained(predictions, count, share, engine.serial.summary(), is_released))
+    return Trained(predictions, count, share, engine.serial.summary(), is_released)
 
 
 def ask_missing(student: Student, training: Digits) -> list[tuple[str, str]]:

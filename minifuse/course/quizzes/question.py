@@ -54,7 +54,7 @@ class Question:
     tolerance: float = 0.0
     """The allowed difference of a number."""
     numbers: Mapping[str, object] = field(default_factory=dict)
-    """What was drawn, by name."""
+    """The drawn numbers, by name."""
 
     @property
     def kind(self) -> str:

@@ -90,13 +90,18 @@ def moved(rng: Random) -> Question:
     )
 
 
-def loads(rng: Random) -> Question:
-    """Ask for the values that a kernel loads."""
+def drawn_kernel(rng: Random) -> tuple[Graph, list[int], Kernel]:
+    """Draw a kernel of up to three nodes, and return it with its graph and all nodes that kernels compute."""
     _, graph = programs(rng)
     computed = nodes_to_compute(graph)
     groups = [pair for size in (1, 2, 3) for pair in combinations(computed, size) if can_share(graph, pair)]
-    group = rng.choice(groups)
-    kernel = make_kernel(graph, group, computed)
+    return graph, computed, make_kernel(graph, rng.choice(groups), computed)
+
+
+def loads(rng: Random) -> Question:
+    """Ask for the values that a kernel loads."""
+    graph, _, kernel = drawn_kernel(rng)
+    group = kernel.nodes
     listed = tuple(i for k in group for i in graph.nodes[k].inputs if i not in group and graph.nodes[i].op != "constant")
     every = tuple(sorted({i for k in group for i in graph.nodes[k].inputs if graph.nodes[i].op != "constant"}))
     with_constants = tuple(sorted({i for k in group for i in graph.nodes[k].inputs if i not in group}))
@@ -120,11 +125,8 @@ def loads(rng: Random) -> Question:
 
 def stores(rng: Random) -> Question:
     """Ask for the values that a kernel stores."""
-    _, graph = programs(rng)
-    computed = nodes_to_compute(graph)
-    groups = [pair for size in (1, 2, 3) for pair in combinations(computed, size) if can_share(graph, pair)]
-    group = rng.choice(groups)
-    kernel = make_kernel(graph, group, computed)
+    graph, computed, kernel = drawn_kernel(rng)
+    group = kernel.nodes
     names = ", ".join(f"%{k}" for k in group)
     users = [
         (

@@ -133,7 +133,7 @@ def learns(student: StudentProcess, effort: Effort) -> None:
     seed = effort.seed or 0
     training, (images, labels) = digits(seed)
     current[0] = case_text = f"{SLOT}(engine, {len(training[1]):,} images, labels, steps={STEPS}, seed={seed})"
-    seen: Trained = Trained(*student.ask(ask_trained, (*training, STEPS, seed, images)))
+    seen: Trained = student.ask(ask_trained, (*training, STEPS, seed, images))
     if seen.predictions is None:
         raise Wrong(f"{SLOT} returns None; return the network", case_text=case_text, kind="nothing")
     if seen.steps > STEPS:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 CaseT = TypeVar("CaseT")
 AnswerT = TypeVar("AnswerT")
 MAX_FAILURES = 100  # that a known mistake must explain
+LARGE_SHARE = 0.05  # large cases relative to the usual number of cases
+RTOL, ATOL = (
+    1e-9,
+    1e-12,
+)  # of float64: another order of the same operations differs by much less, rounding on purpose by more
 current: list[str] = [""]
 """A one-element list with the text of the running case, for the report of a timeout."""
 
@@ -29,6 +34,7 @@ def agreement(
     ask: Callable[[Any, Any], object],
     expect: Callable[[CaseT], AnswerT],
     *,
+    large: Callable[[], "SearchStrategy[CaseT]"] | None = None,
     send: Callable[[CaseT], object] | None = None,
     read: Callable[[CaseT, Any], object] | None = None,
     describe: Callable[[CaseT], str] = str,
@@ -49,6 +55,9 @@ def agreement(
         A function of `questions`, which returns the student's answer, as plain data. It must not modify the case.
     expect : function of case
         Returns the right answer.
+    large : function
+        Returns the strategy of cases that are too large to be drawn often. A few are tried after the others: a solution
+        may be right up to a size, or know the small cases.
     send : function of case
         Returns what the question gets; default: the case itself.
     read : function of (case, answer)
@@ -91,6 +100,8 @@ def agreement(
 
         try:
             search(holds, cases(), effort, share)
+            if large is not None:
+                search(holds, large(), effort, LARGE_SHARE)
         except Wrong as smallest:
             smallest.others = seen[:MAX_FAILURES]
             if smallest.kind != "changed":
@@ -108,12 +119,15 @@ def check_each(
     ask: Callable[[Any, Any], object],
     examine: Callable[[CaseT, Any], None],
     *,
+    large: Callable[[], "SearchStrategy[CaseT]"] | None = None,
     send: Callable[[CaseT], object] | None = None,
     describe: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
     """Return a check in which `examine(case, answer)` raises `Wrong` for a wrong answer. See `agreement` for the rest."""
-    return agreement(name, cases, ask, lambda case: None, send=send, read=examine, describe=describe, share=share)
+    return agreement(
+        name, cases, ask, lambda case: None, large=large, send=send, read=examine, describe=describe, share=share
+    )
 
 
 def check_given(
@@ -225,4 +239,4 @@ def close(got: Any, expected: npt.ArrayLike) -> bool:
         a, b = np.asarray(got, np.float64), np.asarray(expected, np.float64)
     except (TypeError, ValueError, OverflowError):  # an int may be too large for a float
         return False
-    return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=True))
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))

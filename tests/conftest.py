@@ -51,12 +51,14 @@ def _nothing_old_is_garbage() -> None:
     gc.freeze()
 
 
+SLOW, SLOW_S, SLOW_PART = Path(__file__).with_name("slow.txt"), 0.5, 4  # one slow case of four runs with --sample
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="write the texts of tests/golden instead of comparing with them")
     parser.addoption("--sample", action="store_true", help="run one case of n, drawn by a seed, of tests marked sampled(n)")
+    parser.addoption("--record-slow", action="store_true", help=f"write tests/slow.txt: tests of {SLOW_S} s and more")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -65,22 +67,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A test marked `sampled(n)` keeps one case of n, and `sampled(n, each="name")` one of n for each value of the parameter
     `name`. Of these, and of all cases of a test without the marker, a test with several parameters keeps as many as contain
     each value of each parameter once, and on each backend. Such a test is marked `sampled` here. `sampled(1)` keeps all.
+
+    Of what is left, the slow cases that `slow.txt` lists are thinned out: one of four runs.
     """
-    cases = defaultdict[str, list[pytest.Item]](list)
+    cases, slow = defaultdict[str, list[pytest.Item]](list), frozenset(SLOW.read_text().splitlines())
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
     dropped = set[pytest.Item]()
     for test, found in cases.items():
         marker, chance = found[0].get_closest_marker("sampled"), random.Random(test.partition("::")[0])
-        if marker is None and len(parameter_ids(found[0])) > 1:
-            for item in found:
+        for item in found:
+            if marker is None and (len(parameter_ids(item)) > 1 or item.nodeid in slow):
                 item.add_marker("sampled")
         if not config.getoption("--sample"):
             continue
         kept = draw_cases(found, marker, chance) if marker else found
-        dropped |= {*found} - {*(kept if marker and marker.args == (1,) else cover_values(kept, chance))}
+        kept = kept if marker and marker.args == (1,) else cover_values(kept, chance)
+        dropped |= {*found} - {*kept} | {item for item in kept if item.nodeid in slow and not is_drawn(item)}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]
+
+
+def is_drawn(item: pytest.Item) -> bool:
+    """Draw a slow case, with the chance of one in SLOW_PART: always the same ones."""
+    return random.Random(item.nodeid).randrange(SLOW_PART) == 0
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the seconds of the parts of a test."""
+    seconds[report.nodeid] += report.duration
+
+
+seconds = defaultdict[str, float](float)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the list of slow tests, if asked to. Tests that did not run keep their lines."""
+    if session.config.getoption("--record-slow") and not hasattr(session.config, "workerinput"):
+        others = {name for name in SLOW.read_text().splitlines() if name not in seconds}
+        SLOW.write_text("".join(f"{x}\n" for x in sorted(others | {x for x, s in seconds.items() if s >= SLOW_S})))
 
 
 def draw_cases(cases: list[pytest.Item], marker: pytest.Mark, chance: random.Random) -> list[pytest.Item]:

@@ -94,16 +94,16 @@ def run_backward(
     if not all(root.requires_grad for root in roots):
         raise GradientError(NO_GRADIENT)
     started = [(grad_edge(root), gradient) for root, gradient in zip(roots, gradients, strict=True)]
-    work = BackwardPass(started, wrt, retain_graph)
+    request = BackwardRequest(started, wrt, retain_graph)
     with grad_recording(create_graph):
-        cotangents = algorithm.run(work)
+        cotangents = algorithm.run(request)
         for leaf, g in cotangents.items():
             if (hooks := getattr(leaf, "_hooks", None)) is not None:
                 cotangents[leaf] = run_hooks(hooks.get(0, {}), g)
-    return cotangents | work.results
+    return cotangents | request.results
 
 
-class BackwardPass:
+class BackwardRequest:
     """What one backward pass asks for, and what happens at a node. An algorithm visits the nodes, and adds gradients.
 
     Parameters
@@ -149,19 +149,19 @@ class BackwardPass:
         return gradients
 
 
-def propagate(work: BackwardPass) -> dict[Any, Any]:
+def propagate(request: BackwardRequest) -> dict[Any, Any]:
     """Visit the nodes from the roots down, and return {leaf: gradient}: the backpropagation of minifuse."""
     cotangents: dict[Edge, Any] = {}  # edge -> sum of the gradients that have arrived so far
 
     def accumulate(edge: Edge | None, g: Any) -> None:
-        if edge is not None and g is not None and work.is_wanted(edge):
+        if edge is not None and g is not None and request.is_wanted(edge):
             cotangents[edge] = cotangents[edge] + g if edge in cotangents else g
 
-    for root, gradient in work.roots:
+    for root, gradient in request.roots:
         accumulate(root, gradient)
-    for node in reversed(work.order):  # users first, so that all gradients of a node's outputs have arrived
+    for node in reversed(request.order):  # users first, so that all gradients of a node's outputs have arrived
         edges = node.edges
-        gradients = work.visit(node, [cotangents.pop((node, k), None) for k in range(node.count)])
+        gradients = request.visit(node, [cotangents.pop((node, k), None) for k in range(node.count)])
         for edge, g in zip(edges, gradients, strict=True) if gradients else ():
             accumulate(edge, g)
     return cotangents
@@ -171,7 +171,7 @@ class Algorithm:
     """The algorithm of backward passes: `propagate`, unless `run` is replaced, as the engine of a student does."""
 
     def __init__(self) -> None:
-        self.run: Callable[[BackwardPass], dict[Any, Any]] = propagate
+        self.run: Callable[[BackwardRequest], dict[Any, Any]] = propagate
 
 
 algorithm = Algorithm()

@@ -132,7 +132,7 @@ def test_gradients_of_chosen_inputs_of_inner_values_and_hooks(tmp_path):
     assert w.grad.numpy().tolist() == [4.0, 5.0]
 
 
-def test_a_mistake_of_the_student_is_a_wrong_result_or_an_error_with_its_line(tmp_path):
+def test_a_mistake_is_a_wrong_result_or_an_error_with_its_line(tmp_path):
     wrong = "\n\ndef add(x, y):\n    return x + y + 1\n\n\ndef exp(x):\n    raise ValueError(f'no {x}')\n"
     use_engine(folder(tmp_path, ["parallel.py"], {"operators.py": wrong}))
     assert (mf.tensor([1.0]) + 2).item() == 4

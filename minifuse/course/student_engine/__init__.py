@@ -1,5 +1,6 @@
 """minifuse with the functions that a student wrote: its operators, loops, Scalars and backpropagation are theirs.
 
+    use_engine         makes a folder the engine of this process                                      use
     StudentEngine      the functions of a folder: which are written, and how often each was called    engine
     StudentBackend     the backend "yours": map, zip, reduce and matmul by the student's loops        backend
     Backpropagation    backward passes by the student's `backpropagate`                               backpropagation
@@ -9,5 +10,5 @@ What is not written yet is lent by the library, and counted.
 """
 
 from .engine import StudentEngine as StudentEngine
-from .engine import use_engine as use_engine
-from .engine import use_engine_once as use_engine_once
+from .use import use_engine as use_engine
+from .use import use_engine_once as use_engine_once

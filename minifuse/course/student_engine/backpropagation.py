@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.autograd import BackwardPass, Edge, TapeNode, propagate
+from ...core.autograd import BackwardRequest, Edge, TapeNode, propagate
 from .engine import StudentEngine
 
 SLOT = "backpropagate"
@@ -57,7 +57,7 @@ class TapeCall:
 
     def backward(self, context: object, d: Gradients) -> tuple[Gradients, ...]:
         """Return the gradient of each input."""
-        gradients = self.tape.work.visit(self.node, [d.by_output.get(k) for k in range(self.node.count)])
+        gradients = self.tape.request.visit(self.node, [d.by_output.get(k) for k in range(self.node.count)])
         if not gradients:
             return tuple(Gradients({}) for _ in self.inputs)
         return tuple(
@@ -69,15 +69,15 @@ class TapeCall:
 class Tape:
     """The variables of one backward pass: one for each recorded call, and for each leaf."""
 
-    def __init__(self, work: BackwardPass) -> None:
-        self.work = work
+    def __init__(self, request: BackwardRequest) -> None:
+        self.request = request
         self.leaves: dict[Any, Any] = {}
         self.constant = TapeVariable(self, None, is_constant=True)
         self._variables: dict[Any, TapeVariable] = {}
 
     def variable(self, edge: Edge | None) -> TapeVariable:
         """Return the variable that an edge leads to; a constant if no gradient is wanted there."""
-        if edge is None or not self.work.is_wanted(edge):
+        if edge is None or not self.request.is_wanted(edge):
             return self.constant
         place = edge[0] if type(edge) is tuple else edge
         if place not in self._variables:
@@ -89,7 +89,7 @@ class Roots:
     """A call whose inputs are the roots of a backward pass. Its `backward` hands each of them its gradient."""
 
     def __init__(self, tape: Tape) -> None:
-        self.roots = [(edge, g) for edge, g in tape.work.roots if tape.work.is_wanted(edge)]
+        self.roots = [(edge, g) for edge, g in tape.request.roots if tape.request.is_wanted(edge)]
         self.inputs: Sequence[TapeVariable] = tuple(tape.variable(edge) for edge, _ in self.roots)
         self.function, self.context = self, None
 
@@ -104,12 +104,12 @@ class Backpropagation:
     def __init__(self, engine: StudentEngine) -> None:
         self.engine = engine
 
-    def run(self, work: BackwardPass) -> dict[Any, Any]:
+    def run(self, request: BackwardRequest) -> dict[Any, Any]:
         """Return {leaf: gradient}."""
         if not self.engine.has(SLOT, "topological_order", "chain_rule"):
             self.engine.lend(SLOT)
-            return propagate(work)
-        tape = Tape(work)
+            return propagate(request)
+        tape = Tape(request)
         start = TapeVariable(tape, None)
         start._history = Roots(tape)  # type: ignore[assignment]  # of the same attributes
         self.engine.slot(SLOT)(start, Gradients({0: None}))

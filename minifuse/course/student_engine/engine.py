@@ -1,21 +1,15 @@
 """The functions of a student's folder, for an engine that runs on them."""
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import CourseError, NotDoneYet
+from ...core.errors import NotDoneYet
 from ..overlay import Share, is_unwritten, share_of
 from ..registry import TASKS
 from ..student import Student
-from ..workspace import find_folder
-
-VARIABLE = "MINIFUSE_ENGINE"
-"""The environment variable with the folder of the engine, for the processes that a command starts."""
 
 
 class StudentEngine:
@@ -83,55 +77,3 @@ class StudentEngine:
                 place = f"{file.name}:{trace.tb_lineno}"
             trace = trace.tb_next
         return place
-
-
-def use_engine(folder: Path | str) -> StudentEngine:
-    """Run minifuse on the functions of a student's folder: the backend "yours", Scalars, and all backward passes.
-
-    The backend becomes the default one. Processes that are started later find the folder in the environment.
-
-    Parameters
-    ----------
-    folder : Path or str
-        The folder of the student's files, as `minifuse course start` makes it.
-
-    Raises
-    ------
-    CourseError
-        It is not such a folder, or one of its files cannot be loaded.
-
-    Examples
-    --------
-    >>> engine = use_engine("my-engine")  # doctest: +SKIP
-    >>> mf.tensor([1.0, 2.0]).backend     # doctest: +SKIP
-    'yours'
-    """
-    from ...backends.registry import registry, set_default_backend
-    from ...core import autograd, scalar
-    from .backend import COMPILED, IN_PYTHON, MATMUL, StudentBackend
-    from .backpropagation import SLOT, Backpropagation
-    from .operators import OPERATORS
-    from .scalar_functions import CLASSES, replaced_operators
-
-    found = find_folder(Path(folder))
-    engine = StudentEngine(found)
-    for name in (SLOT, *OPERATORS, *IN_PYTHON.values(), *COMPILED.values(), MATMUL, *CLASSES.values()):
-        try:
-            engine.slot(name)  # loads its file, whose errors are shown before anything runs
-        except SyntaxError as error:
-            file = engine.student.home[name].file
-            raise CourseError(f"{file}:{error.lineno}: {error.msg}; mend this line, and start again") from None
-    backend = StudentBackend(engine)
-    registry.factories[backend.name], registry.instances[backend.name] = lambda: backend, backend
-    set_default_backend(backend.name)
-    autograd.algorithm.run = Backpropagation(engine).run
-    scalar.functions.clear()
-    scalar.functions.update(replaced_operators(engine))
-    os.environ[VARIABLE] = str(found)
-    return engine
-
-
-@cache
-def use_engine_once(folder: str) -> StudentEngine:
-    """Do what `use_engine` does, at the first call of a process: a page of the visualizer calls it whenever it is drawn."""
-    return use_engine(folder)

@@ -13,6 +13,8 @@ from project import turns, warm_up
 from project.screens import OWN, PAGES, PASTED, page_of
 from project.screens.user_kernel import KERNEL
 
+ENGINE = "MINIFUSE_ENGINE"  # environment variable that `minifuse --engine FOLDER app` sets: a student's functions run
+
 ROOM = """
 [data-testid="stHeader"] { height: 2.75rem; min-height: 2.75rem; }
 .block-container { padding: 2.9rem 1.5rem 1rem; max-width: none; }
@@ -47,6 +49,10 @@ EMBEDDED = """
 
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="collapsed")
 st.html(f"<style>{ROOM}{EMBEDDED if st.context.is_embedded else ''}</style>")
+if ENGINE in os.environ:
+    from minifuse.course.student_engine import use_engine_once
+
+    use_engine_once(os.environ[ENGINE])
 chosen = st.navigation(
     [page_of(found) for found in (*PAGES, OWN if KERNEL in os.environ else PASTED)],
     position="top",

@@ -50,11 +50,21 @@ def show_version(is_requested: bool) -> None:
 
 @app.callback()
 def minifuse(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version of minifuse.")
     ] = False,
+    engine: Annotated[
+        Path | None,
+        typer.Option(help='Run on the functions that you wrote in this folder of the course: the backend "yours".'),
+    ] = None,
 ) -> None:
     """A tensor engine to read in a week: strides, autodiff, and kernels close to the limit of the hardware."""
+    if engine is not None:
+        from ..course.student_engine import use_engine
+
+        yours = use_engine(engine)
+        context.call_on_close(lambda: typer.echo(f"Your engine: {yours.share()}", err=True))
 
 
 @app.command()
@@ -351,8 +361,10 @@ def train(
 ) -> None:
     """Train a model and report its results. A recipe writes checkpoints to a folder and can be resumed after any
     interruption."""
+    from ..backends.registry import registry
     from ..recipes import MODULES
 
+    backend = backend or (None if resume else registry.default)
     common = {"backend": backend, "epochs": epochs, "rate": rate, "batch": batch, "seed": seed}
     recipe_options = {"fuse": fuse, "set": option, "out": out, "resume": resume, "ranks": ranks, "engine": engine}
     recipe_options["restarts"] = restarts

@@ -9,7 +9,7 @@ function of the gradient of output k}}, and so may a leaf, with k = 0.
 * A recorded call is a `TapeNode`: it has the edges of its inputs and computes their gradients.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from .dispatch import grad_recording
@@ -93,40 +93,88 @@ def run_backward(
     """
     if not all(root.requires_grad for root in roots):
         raise GradientError(NO_GRADIENT)
-    order = toposort(
-        [root.grad_fn[0] for root in roots if root.grad_fn],
-        lambda node: [edge[0] for edge in node.edges if type(edge) is tuple],
-    )
-    targets, path = frozenset(wrt or ()), order if wrt is None else nodes_towards(order, wrt)
-    cotangents: dict[Edge, Any] = {}  # edge -> sum of the gradients that have arrived so far
-    results: dict[Edge, Cotangent] = {}
-
-    def accumulate(edge: Edge | None, g: Cotangent | None) -> None:
-        is_wanted = wrt is None or edge in targets or (type(edge) is tuple and edge[0] in path)
-        if edge is not None and g is not None and is_wanted:
-            cotangents[edge] = cotangents[edge] + g if edge in cotangents else g
-
+    started = [(grad_edge(root), gradient) for root, gradient in zip(roots, gradients, strict=True)]
+    request = BackwardRequest(started, wrt, retain_graph)
     with grad_recording(create_graph):
-        for root, gradient in zip(roots, gradients, strict=True):
-            accumulate(grad_edge(root), gradient)
-        for node in reversed(order):  # users first, so that all gradients of a node's outputs have arrived
-            output_grads = [cotangents.pop((node, k), None) for k in range(node.count)]
-            if (hooks := getattr(node, "_hooks", None)) is not None:
-                output_grads = [run_hooks(hooks.get(k, {}), g) for k, g in enumerate(output_grads)]
-            if targets:
-                results |= {(node, k): g for k, g in enumerate(output_grads) if g is not None and (node, k) in targets}
-                if node not in path:
-                    continue
-            if any(g is not None for g in output_grads):
-                edges = node.edges
-                for edge, g in zip(edges, node.backward(output_grads), strict=True):
-                    accumulate(edge, g)
-            if not retain_graph:
-                node.free_saved()
+        cotangents = algorithm.run(request)
         for leaf, g in cotangents.items():
             if (hooks := getattr(leaf, "_hooks", None)) is not None:
                 cotangents[leaf] = run_hooks(hooks.get(0, {}), g)
-    return cotangents | results
+    return cotangents | request.results
+
+
+class BackwardRequest:
+    """What one backward pass asks for, and what happens at a node. An algorithm visits the nodes, and adds gradients.
+
+    Parameters
+    ----------
+    roots : list of (edge, gradient)
+        Where gradients start.
+    wrt, retain_graph
+        As in `run_backward`.
+    """
+
+    def __init__(self, roots: Sequence[tuple[Edge, Any]], wrt: Sequence[Edge] | None, retain_graph: bool) -> None:
+        self.roots, self.retain_graph = roots, retain_graph
+        self.order = toposort(
+            [edge[0] for edge, _ in roots if type(edge) is tuple],
+            lambda node: [edge[0] for edge in node.edges if type(edge) is tuple],
+        )
+        """The nodes: those of inputs come before their users."""
+        self.targets = frozenset(wrt or ())
+        self.path: Collection[TapeNode] | None = None if wrt is None else nodes_towards(self.order, wrt)
+        self.results: dict[Edge, Any] = {}
+        """The gradients of targets that are not leaves."""
+
+    def is_wanted(self, edge: Edge) -> bool:
+        """Return whether a gradient that flows along an edge reaches what the pass asks for."""
+        return self.path is None or edge in self.targets or (type(edge) is tuple and edge[0] in self.path)
+
+    def visit(self, node: TapeNode, output_grads: Sequence[Any]) -> Sequence[Any]:
+        """Return the gradient of each edge of a node, given those of its outputs, and free what it saved.
+
+        Hooks run first. Nothing is returned for a node that no gradient reaches, or that no target needs.
+        """
+        if (hooks := getattr(node, "_hooks", None)) is not None:
+            output_grads = [run_hooks(hooks.get(k, {}), g) for k, g in enumerate(output_grads)]
+        if self.path is not None:
+            self.results.update(
+                ((node, k), g) for k, g in enumerate(output_grads) if g is not None and (node, k) in self.targets
+            )
+            if node not in self.path:
+                return ()
+        gradients = node.backward(output_grads) if any(g is not None for g in output_grads) else ()
+        if not self.retain_graph:
+            node.free_saved()
+        return gradients
+
+
+def propagate(request: BackwardRequest) -> dict[Any, Any]:
+    """Visit the nodes from the roots down, and return {leaf: gradient}: the backpropagation of minifuse."""
+    cotangents: dict[Edge, Any] = {}  # edge -> sum of the gradients that have arrived so far
+
+    def accumulate(edge: Edge | None, g: Any) -> None:
+        if edge is not None and g is not None and request.is_wanted(edge):
+            cotangents[edge] = cotangents[edge] + g if edge in cotangents else g
+
+    for root, gradient in request.roots:
+        accumulate(root, gradient)
+    for node in reversed(request.order):  # users first, so that all gradients of a node's outputs have arrived
+        edges = node.edges
+        gradients = request.visit(node, [cotangents.pop((node, k), None) for k in range(node.count)])
+        for edge, g in zip(edges, gradients, strict=True) if gradients else ():
+            accumulate(edge, g)
+    return cotangents
+
+
+class Algorithm:
+    """The algorithm of backward passes: `propagate`, unless `run` is replaced, as the engine of a student does."""
+
+    def __init__(self) -> None:
+        self.run: Callable[[BackwardRequest], dict[Any, Any]] = propagate
+
+
+algorithm = Algorithm()
 
 
 def nodes_towards(order: Sequence[TapeNode], wrt: Sequence[Edge]) -> set[TapeNode]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 import minifuse as mf
+from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 
 from .. import frame, turns
@@ -63,7 +64,7 @@ def choose_settings() -> "tuple[Settings, int, tuple[DeltaGenerator, ...]]":
         place.html(SPACE)
     more = last.popover("More", width="stretch")
     names = mf.backends()
-    backend = more.selectbox("backend", names, index=names.index("parallel"), key="train_backend", **bound)
+    backend = more.selectbox("backend", names, index=names.index(get_backend().name), key="train_backend", **bound)
     activation = more.selectbox("activation", list(train.ACTIVATIONS), key="train_activation", **bound)
     optimizer = more.selectbox("optimizer", train.OPTIMIZERS, key="train_optimizer", **bound)
     count = more.slider("points", 20, 400, 120, 10, key="train_count", disabled=data == train.DIGITS, **bound)

@@ -3,6 +3,7 @@
 # %% sigmoid_by_tanh: the hyperbolic tangent never overflows; saves the derivative instead of the value
 import math
 
+
 class Sigmoid:
     def forward(context, x):
         s = 0.5 * (1.0 + math.tanh(0.5 * x))
@@ -12,6 +13,7 @@ class Sigmoid:
     def backward(context, d):
         return (d * context.saved[0],)
 
+
 # %% saved_pullbacks: forward saves a function that computes backward
 class _Pulling:
     @staticmethod
@@ -19,11 +21,13 @@ class _Pulling:
         (pull,) = context.saved
         return pull(d)
 
+
 class Mul(_Pulling):
     @staticmethod
     def forward(context, x, y):
         context.save(lambda d: (y * d, x * d))
         return y * x
+
 
 class Exp(_Pulling):
     @staticmethod
@@ -31,6 +35,7 @@ class Exp(_Pulling):
         value = exp(x)
         context.save(lambda d: (value * d,))
         return value
+
 
 # %% one_saved_tuple: saves one tuple, and gets the derivatives from a generator
 class Mul:
@@ -45,48 +50,12 @@ class Mul:
         ((x, y),) = context.saved
         return tuple(d * other for other in (y, x))
 
-# %% by_numpy: values and derivatives are computed by NumPy, and np.float64 is a float
-import numpy as np
-
-class Log:
-    @staticmethod
-    def forward(context, x):
-        context.save(np.float64(x))
-        with np.errstate(all="ignore"):
-            return np.log(np.float64(x))
-
-    @staticmethod
-    def backward(context, d):
-        return (np.divide(d, context.saved[0]),)
-
-class Inv:
-    @staticmethod
-    def forward(context, x):
-        with np.errstate(all="ignore"):
-            result = np.reciprocal(np.float64(abs(x)))
-        context.save(x)
-        return result if x >= 0 else -result
-
-    @staticmethod
-    def backward(context, d):
-        x = np.float64(context.saved[0])
-        with np.errstate(all="ignore"):
-            return (-d / x / x,)
-
-class ReLU:
-    @staticmethod
-    def forward(context, x):
-        context.save(x)
-        return np.maximum(x, 0.0)
-
-    @staticmethod
-    def backward(context, d):
-        return (np.where(context.saved[0] > 0, d, 0.0)[()],)
 
 # %% class_methods: class methods, a named tuple as result, and signs by subtraction
 from collections import namedtuple
 
 _Pair = namedtuple("_Pair", "dx dy")
+
 
 class Add:
     @classmethod
@@ -98,6 +67,7 @@ class Add:
     def backward(cls, context, d):
         return _Pair(d, d)
 
+
 class Neg:
     @classmethod
     def forward(cls, context, x):
@@ -107,6 +77,7 @@ class Neg:
     def backward(cls, context, d):
         return (d * -1,)
 
+
 # %% made_classes: classes that a function makes; comparisons by bool, and derivatives of 0
 def _comparison(compare):
     class Comparison:
@@ -115,9 +86,11 @@ def _comparison(compare):
 
     return Comparison
 
+
 import operator
 
 LT, EQ = _comparison(operator.lt), _comparison(operator.eq)
+
 
 # %% max_and_flag: relu by max, saves a flag; log saves the inverse, inv its value
 class ReLU:
@@ -129,6 +102,7 @@ class ReLU:
     @staticmethod
     def backward(context, d):
         return (d if context.saved[0] else 0.0,)
+
 
 class Log:
     @staticmethod

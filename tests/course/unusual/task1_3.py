@@ -1,11 +1,13 @@
 """Right solutions of task 1.3 that are written in unusual ways. Each is appended to the reference."""
 
+
 # %% compress: filters the pairs by an iterator of flags
 def chain_rule(call, d):
     from itertools import compress
 
     pairs = zip(call.inputs, call.function.backward(call.context, d))
     return list(compress(pairs, [not x.is_constant for x in call.inputs]))
+
 
 # %% backwards_while: a while loop from the last input to the first
 def chain_rule(call, d):
@@ -17,6 +19,7 @@ def chain_rule(call, d):
             continue
         pairs.insert(0, (call.inputs[i], derivatives[i]))
     return pairs
+
 
 # %% named_pairs: a generator of named tuples, made to a list
 def chain_rule(call, d):

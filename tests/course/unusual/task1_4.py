@@ -3,9 +3,11 @@
 # %% kahn: counts the users of each variable, and takes those whose users are done, first come first served
 from collections import Counter, deque
 
+
 def _inputs(variable):
     call = variable.history
     return [] if call is None else [x for x in call.inputs if not x.is_constant]
+
 
 def topological_order(root):
     if root.is_constant:
@@ -27,6 +29,7 @@ def topological_order(root):
                 ready.append(x)
     return order
 
+
 # %% stack_of_iterators: depth first, with an iterator over the inputs of each variable on a stack
 def topological_order(root):
     done, stack = {}, [(None, iter([root]))]
@@ -43,6 +46,7 @@ def topological_order(root):
                 done[id(variable)] = done.pop(id(variable), None) or variable
     return list(done.values())[::-1]
 
+
 # %% by_height: sorts by the length of the longest path to a leaf; equal heights in the order of the search
 def topological_order(root):
     height, inputs_of, stack = {}, {}, [root] * (not root.is_constant)
@@ -57,29 +61,6 @@ def topological_order(root):
             height[x] = 1 + max((height[i] for i in inputs_of[x]), default=0)
     return sorted(height, key=height.get, reverse=True)
 
-# %% recursion_with_room: recursion, with a limit that is raised for this call only
-def topological_order(root):
-    import sys
-
-    order, seen = [], set()
-
-    def visit(x):
-        if x.is_constant or x in seen:
-            return
-        seen.add(x)
-        if x.history is not None:
-            for i in x.history.inputs:
-                visit(i)
-        order.append(x)
-
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(100_000)
-    try:
-        visit(root)
-    finally:
-        sys.setrecursionlimit(limit)
-    order.reverse()
-    return order
 
 # %% lists_of_shares: keeps all shares of a variable, and adds them from the last to the first; leaves at the end
 def backpropagate(root, d):
@@ -98,6 +79,7 @@ def backpropagate(root, d):
             shares[i].append(share)
     for leaf, total in totals:
         leaf.accumulate(total)
+
 
 # %% counted_shares: without an order: a variable has its turn when all shares have come that it waits for
 def backpropagate(root, d):
@@ -124,6 +106,7 @@ def backpropagate(root, d):
                 x.accumulate(total)
             else:
                 ready.extend(chain_rule(calls[x], total))
+
 
 # %% recursive_generators: a generator for each variable, run on a stack of generators
 def topological_order(root):

@@ -1,5 +1,6 @@
 """Right solutions of task 1.5 that are written in unusual ways. Each is appended to the reference."""
 
+
 # %% columns_first: biases are drawn first, then weights column by column; sums start with the bias
 class ScalarLinear:
     def __init__(self, engine, inputs, outputs, random):
@@ -18,14 +19,17 @@ class ScalarLinear:
     def parameters(self):
         return [p for row in [self.biases, *self.weights] for p in row]
 
+
 # %% sum_of_products: the builtin sum with its start of 0, the bias last; loss by a mixture of p and 1 - p
 class ScalarLinear(ScalarLinear):
     def __call__(self, xs):
         return [sum(x * row[j] for x, row in zip(xs, self.weights)) + b for j, b in enumerate(self.biases)]
 
+
 def scalar_loss(outputs, labels):
     right = [p * label + (1 - p) * (1 - label) for p, label in zip(outputs, labels)]
     return -sum(p.log() for p in right) / len(right)
+
 
 # %% tree_of_losses: the losses are added in pairs, each already divided by their number
 def scalar_loss(outputs, labels):
@@ -34,10 +38,12 @@ def scalar_loss(outputs, labels):
         terms = [a + b for a, b in zip(terms[::2], terms[1::2])] + terms[len(terms) // 2 * 2 :]
     return terms[0]
 
+
 # %% step_by_filter: takes any iterable, and adds the negative
 def scalar_step(parameters, rate):
     for p in filter(lambda p: p.grad is not None, parameters):
         p.value, p.grad = p.value + -rate * p.grad, None
+
 
 # %% momentum_in_training: training has its own step, with a velocity for each parameter of this network
 def train_scalar_network(engine, points, labels, steps, seed):
@@ -51,6 +57,7 @@ def train_scalar_network(engine, points, labels, steps, seed):
             p.value, p.grad = p.value + velocity[id(p)], None
     return network
 
+
 # %% mini_batches: each step sees half of the points, and the rate falls
 def train_scalar_network(engine, points, labels, steps, seed):
     random = Random(seed)
@@ -62,6 +69,7 @@ def train_scalar_network(engine, points, labels, steps, seed):
         scalar_loss([network(points[i]) for i in batch], [labels[i] for i in batch]).backward()
         scalar_step(network.parameters(), 2.0 - step / steps)
     return network
+
 
 # %% two_starts: two networks learn for half of the steps each, the better one is returned
 def train_scalar_network(engine, points, labels, steps, seed):
@@ -75,6 +83,7 @@ def train_scalar_network(engine, points, labels, steps, seed):
         tried.append((loss.value, len(tried), network))
     return min(tried)[2]
 
+
 # %% adam: each parameter has its own rate, from the mean of its squared gradients
 def train_scalar_network(engine, points, labels, steps, seed):
     network = ScalarNetwork(engine, 2, 8, Random(seed))
@@ -87,6 +96,7 @@ def train_scalar_network(engine, points, labels, steps, seed):
             mean[1] = 0.99 * mean[1] + 0.01 * grad * grad
             p.value -= 0.15 * mean[0] / (1 - 0.9**step) / ((mean[1] / (1 - 0.99**step)) ** 0.5 + 1e-8)
     return network
+
 
 # %% normal_weights: weights are set anew before learning, and learning ends early when the loss is small
 def train_scalar_network(engine, points, labels, steps, seed):

@@ -83,7 +83,7 @@ def named_pairs(found: object) -> object:
 def ask_any(student: Student, case: AnyCall) -> list[tuple[object, int, bool]]:
     """Return for each d the student's pairs, the number of calls of `backward`, and whether it received context and d."""
     watch = Watch(1000)
-    nodes = {k: Node(f"{'c' if k % 2 else 'x'}{k}", watch, None, k % 2 == 1) for k in case.inputs}
+    nodes = {k: Node(f"x{k}", watch, None, k % 2 == 1) for k in case.inputs}
     call = PlainCall(tuple(nodes[k] for k in case.inputs), case)
     answers: list[tuple[object, int, bool]] = []
     for k, one in enumerate(case.ds):

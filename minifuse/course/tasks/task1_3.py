@@ -39,7 +39,7 @@ def any_calls(least: int = 1) -> "SearchStrategy[AnyCall]":
 
 def describe_any(case: AnyCall) -> str:
     """Return a call as text."""
-    inputs = ", ".join(f"{'c' if k % 2 else 'x'}{k}" for k in case.inputs[:8]) + ", ..." * (len(case.inputs) > 8)
+    inputs = ", ".join(f"x{k}{' (constant)' * (k % 2)}" for k in case.inputs[:8]) + ", ..." * (len(case.inputs) > 8)
     texts = [f"{x:g}" if x is not None else "an object" for x in (*case.derivatives[:8], *case.ds)]
     return f"inputs {inputs}; backward returns {', '.join(texts[:-2])}; d {texts[-2]}, then {texts[-1]}"
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OptionT = TypeVar("OptionT")
 
 MAX_STORED_ELEMENTS = 512  # the limit of the visualizer
+MAX_SHOWN_INPUTS, MAX_SHOWN_CHARACTERS = 4, 100  # of a function that it differentiates
 Key = tuple[int, Shape, Shape, int]
 CHAINS: dict[Key, tuple[Shape, str]] = {}
 """For each drawn layout: the shape of the contiguous tensor, and the code of the views that produce the layout."""
@@ -111,6 +112,17 @@ def layout_link(x: Strided) -> str:
 def autodiff_link(function: str = "x * x + x", size: int = 1) -> str:
     """Return the page that shows the backward pass of a function. The default function uses a value twice."""
     return f"autodiff?{urlencode({'autodiff_function': function, 'autodiff_size': size})}"
+
+
+def formula_link(formula: str, inputs: Sequence[str], size: int = 1) -> str:
+    """Return the page that shows the backward pass of a function of numbers, of which the page shows at most four.
+
+    Without inputs that it can show, it is the page of the default function.
+    """
+    if not 0 < len(inputs) <= MAX_SHOWN_INPUTS or len(formula) > MAX_SHOWN_CHARACTERS:
+        return autodiff_link()
+    shapes = ";".join(f"{name}:()" for name in inputs)
+    return f"autodiff?{urlencode({'autodiff_own': formula, 'autodiff_shapes': shapes, 'autodiff_size': size})}"
 
 
 def broadcasting_link(x: Sequence[int], y: Sequence[int]) -> str:

@@ -1,14 +1,17 @@
 """Draw and print graphs of scalars, and examine orders of their nodes."""
 
+import re
 from collections.abc import Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
+from .cases import autodiff_link, formula_link
 from .graphs import CONSTANT, LEAF, Entry, Graph
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-WEIGHTS = (1, 2, 3, 5, -1, -4)
+WEIGHTS = (1, 2, 3, 5, -1, -4, 0)
 
 
 def drawn_calls() -> "SearchStrategy[Graph]":
@@ -39,9 +42,26 @@ def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
             near = st.integers(0, last).map(last.__sub__)  # the simplest is the node before
             nodes.append(tuple(draw(st.lists(st.tuples(near, weights), min_size=1, max_size=3))))
         gathered = draw(st.sampled_from([None, None, 10.0])) if with_gathered else None
-        return Graph(tuple(nodes), draw(st.sampled_from([1.0, 2.0, -3.0])), gathered)
+        return Graph(tuple(nodes), draw(st.sampled_from([1.0, 2.0, -3.0, 0.0])), gathered)
 
     return case()
+
+
+def large_graphs() -> "SearchStrategy[Graph]":
+    """Draw graphs of hundreds of variables in four layers, of which some are used hundreds of times."""
+    from hypothesis import strategies as st
+
+    def made(seed: int) -> Graph:
+        random = Random(seed)
+        nodes: list[Entry] = [LEAF, *[random.choice((LEAF, CONSTANT)) for _ in range(random.randint(1, 150))]]
+        for _ in range(3):
+            last, favourite = len(nodes), random.randrange(len(nodes))
+            for _ in range(random.randint(1, 100)):
+                inputs = [favourite, *random.choices(range(last), k=random.randint(0, 3))]
+                nodes.append(tuple((k, random.choice(WEIGHTS)) for k in inputs))
+        return Graph((*nodes, tuple((k, 1) for k in range(len(nodes)))), random.choice((1.0, -2.0)))
+
+    return st.integers(0, 10**6).map(made)
 
 
 def chain(length: int) -> Graph:
@@ -74,6 +94,22 @@ def picture(graph: Graph) -> list[str]:
         inputs = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"
         lines.append(f"{names[k]:<5}{inputs}")
     return lines
+
+
+def graph_link(graph: Graph) -> str:
+    """Return the page that differentiates the function of a graph, if no computed node is used twice; else an example."""
+    texts: list[str] = []
+    uses = [sum(k == i for entry in graph.nodes if not isinstance(entry, str) for i, _ in entry) for k in range(9)]
+    if len(graph.nodes) > 9 or any(n > 1 and not isinstance(x, str) for n, x in zip(uses, graph.nodes, strict=False)):
+        return autodiff_link("centred rows")
+    for k, entry in enumerate(graph.nodes):
+        if isinstance(entry, str):
+            texts.append(graph.names[k] if entry == LEAF else f"{k + 2}.0")
+        else:
+            terms = " + ".join(texts[i] if w == 1 else f"{w} * {texts[i]}" for i, w in entry)
+            texts.append(f"({terms})".replace("+ -", "- "))
+    formula = texts[-1].removeprefix("(").removesuffix(")")
+    return formula_link(formula, [name for name in graph.names if re.search(rf"\b{name}\b", formula)])
 
 
 def reachable(graph: Graph) -> list[int]:

@@ -5,6 +5,7 @@ every graph, and their gradients are easy to compute by hand.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +13,8 @@ from .variables import Context
 from .verdicts import Wrong
 
 LEAF, CONSTANT = "leaf", "constant"
+MAX_BACKWARD_CALLS = 1000  # of one call, in a graph with many paths
+STEPS = 4  # lines of a student's code for each look at a history that is allowed
 LETTERS = {LEAF: "x", CONSTANT: "c"}
 Entry = str | tuple[tuple[int, int], ...]
 """LEAF, CONSTANT, or a (node, weight) for each input of a sum."""
@@ -44,18 +47,44 @@ class Graph:
 
 @dataclass
 class Watch:
-    """Counts of the accesses to the variables of a graph."""
+    """Counts of the accesses to the variables of a graph. More than `limit` of one kind raise `Wrong`."""
 
     limit: int
     reads: int = 0
+    comparisons: int = 0
+    """Number of comparisons of variables, or of their ids, with others: a search in a list makes many."""
+    steps: int = 0
+    """Number of lines of the student's code that ran, each as often as it ran, if they are counted."""
     backward_calls: Counter[str] = field(default_factory=Counter)
     """Number of calls of `backward`, by the name of the variable."""
     accumulations: Counter[str] = field(default_factory=Counter)
     """Number of calls of `accumulate`, by the name of the variable."""
 
+    def compare(self) -> None:
+        """Count a comparison."""
+        self.comparisons += 1
+        if self.comparisons > self.limit:
+            raise Wrong(
+                f"variables were compared {self.comparisons:,} times: a list is searched from its beginning each time; "
+                "a set or a dict finds them at once",
+                kind="searches",
+            )
+
+    def step(self) -> None:
+        """Count a line of the student's code."""
+        self.steps += 1
+        if self.steps > STEPS * self.limit:
+            raise Wrong(
+                f"your code ran {self.steps:,} lines, which is too much for one visit of each variable: does it go through "
+                "all variables for each of them?",
+                kind="searches",
+            )
+
 
 class Node:
-    """A variable that counts accesses to its history."""
+    """A variable that counts accesses to its history. Nothing else can be written into it."""
+
+    __slots__ = ("grad", "is_constant", "made_by", "name", "watch")
 
     def __init__(self, name: str, watch: Watch, history: "NodeCall | None" = None, is_constant: bool = False) -> None:
         self.name, self.watch, self.made_by, self.is_constant = name, watch, history, is_constant
@@ -63,6 +92,12 @@ class Node:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __eq__(self, other: object) -> bool:
+        self.watch.compare()
+        return self is other
+
+    __hash__ = object.__hash__
 
     @property
     def history(self) -> "NodeCall | None":
@@ -96,26 +131,34 @@ class WeightedSum:
 
     @staticmethod
     def backward(context: Context, d: float) -> tuple[float, ...]:
-        """Return each weight times d."""
+        """Return each weight times d: d itself for the weight 1, also for several inputs."""
         weights, name, watch = context.saved
         watch.backward_calls[name] += 1
-        if watch.backward_calls.total() > watch.limit:
-            raise Wrong(f"`backward` was called {watch.backward_calls.total():,} times", kind="walks")
-        return tuple(w * d for w in weights)
+        if watch.backward_calls[name] > MAX_BACKWARD_CALLS:
+            raise Wrong(f"`backward` of the call of {name} was called {MAX_BACKWARD_CALLS} times", kind="walks")
+        return tuple(d if w == 1 else w * d for w in weights)
 
 
-def build_variables(graph: Graph) -> tuple[list[Node], Watch]:
-    """Create the variables of a graph. A sum of constants is a constant."""
-    watch = Watch(20 * len(graph.nodes) + 100)
+def build_variables(graph: Graph, reused: Sequence[Node] = ()) -> tuple[list[Node], Watch]:
+    """Create the variables of a graph. A sum of constants is a constant.
+
+    With the variables of another graph, the same objects are variables of this one, the last one is its root: whoever
+    remembers something about an object remembers the other graph.
+    """
+    watch = Watch(20 * sum(1 if isinstance(entry, str) else 1 + len(entry) for entry in graph.nodes) + 100)
     nodes: list[Node] = []
-    for name, entry in zip(graph.names, graph.nodes, strict=True):
+    count, others = len(graph.nodes), [*reused[:-1:2], *reused[1:-1:2]]
+    new = [*[Node("", watch) for _ in range(count)], *others, *reused[-1:]][-count:]
+    for node, name, entry in zip(new, graph.names, graph.nodes, strict=True):
+        nodes.append(node)
         if isinstance(entry, str):
-            nodes.append(Node(name, watch, None, entry == CONSTANT))
-            nodes[-1].grad = graph.gathered if entry == LEAF else None
+            node.__init__(name, watch, None, entry == CONSTANT)  # type: ignore[misc]  # the object is used again
+            node.grad = graph.gathered if entry == LEAF else None
             continue
         inputs = tuple(nodes[k] for k, _ in entry)
         context = Context()
         context.save(tuple(w for _, w in entry), name, watch)
         is_constant = all(x.is_constant for x in inputs)
-        nodes.append(Node(name, watch, None if is_constant else NodeCall(WeightedSum, context, inputs), is_constant))
+        call = None if is_constant else NodeCall(WeightedSum, context, inputs)
+        node.__init__(name, watch, call, is_constant)  # type: ignore[misc]  # the object is used again
     return nodes, watch

@@ -136,8 +136,10 @@ class Student:
         """Return a function that counts its calls, and in which the student's code cannot call the oracle."""
         if isinstance(function, type):
             for name, method in list(vars(function).items()):
-                if isinstance(method, staticmethod):
-                    setattr(function, name, staticmethod(self.count_calls(slot, method.__func__)))
+                if isinstance(method, staticmethod | classmethod):
+                    setattr(function, name, type(method)(self.count_calls(slot, method.__func__)))
+                elif isinstance(method, FunctionType) and not name.startswith("__"):
+                    setattr(function, name, counting_calls_of_class(function, method, self.count_calls(slot, method)))
             return counting_class(function, slot, self.calls)
 
         @wraps(function)
@@ -219,6 +221,16 @@ def describe_kind(value: object) -> str:
     if isinstance(value, type):
         return f"a class of {value.__module__}"
     return f"of type {type(value).__name__}" if not callable(value) else f"an object of type {type(value).__name__}"
+
+
+def counting_calls_of_class(cls: type, method: FunctionType, counted: Slot) -> Slot:
+    """Return a method that is counted where it is called on the class, as a static method is."""
+
+    @wraps(method)
+    def call(*args: object, **options: object) -> object:
+        return (method if args and isinstance(args[0], cls) else counted)(*args, **options)
+
+    return call
 
 
 def counting_class(cls: type, slot: str, calls: Counter[str]) -> type:

@@ -24,15 +24,15 @@ def numerical_derivative(f: Callable[..., float], xs: Sequence[float], k: int, e
     return float(np.diff([f(*(np.asarray(xs, float) + way * step)) for way in (-1, 1)])[0] / (2 * epsilon))
 
 
-def register_function(name: str, value: Callable[..., float], slopes: Callable[..., Sequence[float]]) -> None:
-    """Register a differentiable function of numbers, given by its value and its partial derivatives."""
+def register_function(name: str, value: Callable[..., float], slopes: Callable[..., Sequence[float | None]]) -> None:
+    """Register a differentiable function of numbers, given by its value and its partial derivatives: None if it is flat."""
 
     def forward(context: Context, *xs: float) -> float:
         context.save(*xs)
         return float(value(*xs))
 
     def backward(context: Context, d: float) -> tuple[float, ...]:
-        return tuple(map(d.__mul__, slopes(*context.saved)))
+        return tuple(0.0 if slope is None else d * slope for slope in slopes(*context.saved))
 
     text = f"{name} of numbers."
     answers(type(name, (), {"__doc__": text, "forward": staticmethod(forward), "backward": staticmethod(backward)}))
@@ -48,16 +48,21 @@ def power(x: float) -> float:
     return math.exp(x) if x < 709.0 else math.inf
 
 
+def inverse(x: float) -> float:
+    """Return 1 / x; inf at 0."""
+    return x**-1.0 if x else math.inf
+
+
 register_function("Add", operator.add, lambda x, y: (1.0, 1.0))
 register_function("Mul", operator.mul, lambda x, y: (y, x))
 register_function("Neg", operator.neg, lambda x: (-1.0,))
-register_function("Log", lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan, lambda x: (x**-1.0,))
+register_function("Log", lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan, lambda x: (inverse(x),))
 register_function("Exp", power, lambda x: (power(x),))
-register_function("Inv", lambda x: x**-1.0, lambda x: (-(x**-2.0),))
+register_function("Inv", inverse, lambda x: (-inverse(x) * inverse(x),))
 register_function("Sigmoid", lambda x: (1 + ratio(x)) / 2, lambda x: ((1 - ratio(x) ** 2) / 4,))
 register_function("ReLU", lambda x: max(x, 0.0), lambda x: (float(x > 0),))
-register_function("LT", operator.lt, lambda x, y: (0.0, 0.0))
-register_function("EQ", operator.eq, lambda x, y: (0.0, 0.0))
+register_function("LT", operator.lt, lambda x, y: (None, None))
+register_function("EQ", operator.eq, lambda x, y: (None, None))
 
 
 Pairs = list[tuple[Differentiable, Any]]

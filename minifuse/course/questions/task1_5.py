@@ -6,7 +6,7 @@ from typing import Any
 
 from ..engine import Engine
 from ..student import Student
-from .learning import Layer, Net
+from .learning import Layer, Net, Points, layers_of, rare_garbage_collection, recorded_gradients
 
 Guesses = tuple[tuple[float, ...], tuple[int, ...]]  # (probabilities, labels)
 Parameters = Sequence[tuple[float, float | None]]  # (value, derivative) of each
@@ -47,16 +47,52 @@ def ask_loss(student: Student, case: Guesses) -> tuple[float, list[float]]:
 
 
 def ask_step(student: Student, case: Steps) -> Parameters:
-    """Return values and gradients after the student's step."""
+    """Return values and gradients after the student's step, which follows another step of the same parameters."""
     engine = Engine(student)
     parameters = [engine.scalar(value) for value, _ in case[0]]
-    for p, (_, d) in zip(parameters, case[0], strict=True):
-        p.grad = d
+    for p in parameters:
+        p.grad = 3.0
+    student.scalar_step(parameters, 2.0)
+    for p, (value, d) in zip(parameters, case[0], strict=True):
+        p.value, p.grad = value, d
     student.scalar_step(parameters, case[1])
     return [(p.value, p.grad) for p in parameters]
 
 
-def initial_parameters(student: Student, seeds: Sequence[int]) -> list[list[float]]:
-    """Return the parameters of a new layer of 3 inputs and 4 outputs, for each seed."""
-    layers = [student.ScalarLinear(Engine(student), 3, 4, Random(seed)) for seed in seeds]
-    return [[float(p) for p in layer.parameters()] for layer in layers]
+def ask_layer_gradients(student: Student, case: Layer) -> list[Any]:
+    """Return the gradients of weights, biases and inputs of the student's layer, if output j receives j + 1."""
+    engine = Engine(student)
+    layer = student.ScalarLinear(engine, *case.weights.shape, Random(1))
+    fill(layer, case)
+    xs = [engine.scalar(x) for x in case.xs.tolist()]
+    root = engine.scalar(0.0)
+    for j, output in enumerate(layer(xs)):
+        root = root + output * (j + 1.0)
+    root.backward()
+    return [[[w.grad for w in row] for row in layer.weights], [b.grad for b in layer.biases], [x.grad for x in xs]]
+
+
+def ask_network_gradients(student: Student, case: Net) -> list[Any]:
+    """Return the gradients of weights and biases of both layers of the student's network, if its output receives 1."""
+    network = student.ScalarNetwork(Engine(student), *case.first.weights.shape, Random(1))
+    for layer, values in zip(network.layers, case, strict=True):
+        fill(layer, values)
+    network(case.first.xs.tolist()).backward()
+    return [[[[w.grad for w in row] for row in x.weights], [b.grad for b in x.biases]] for x in network.layers]
+
+
+def initial_parameters(student: Student, case: tuple[int, int, int]) -> list[float]:
+    """Return the parameters of a new layer, for (inputs, outputs, seed)."""
+    inputs, outputs, seed = case
+    return [float(p) for p in student.ScalarLinear(Engine(student), inputs, outputs, Random(seed)).parameters()]
+
+
+def train(student: Student, case: tuple[Points, list[int], int, int, float]) -> tuple[int, object]:
+    """Return the number of backward passes of a training, and the parameters of the network.
+
+    The case is (points, labels, steps, seed, sign): all gradients that arrive at a leaf are multiplied by the sign.
+    """
+    points, labels, steps, seed, sign = case
+    with rare_garbage_collection(), recorded_gradients(sign) as record:
+        network = student.train_scalar_network(Engine(student), list(points), list(labels), steps, seed)
+        return record.passes, layers_of(network)

@@ -3,25 +3,45 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..cases import among, autodiff_link
-from ..check import CaseT, agreement, in_turn
-from ..questions.task1_2 import Case, ask, name_in, slopes, slopes_of_first, value
-from ..task import Check, Mistake, Task
+from ..cases import among, formula_link
+from ..check import CaseT, agreement, current, in_turn, same
+from ..messages import type_name
+from ..questions.task1_2 import Calls, Case, ask, ask_all, ask_several, several, slopes, value
+from ..student_process import StudentProcess
+from ..task import Check, Effort, Mistake, Task
 from ..variables import Function
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-SHARE = 0.3  # of the usual number of examples, for each function
+SHARE = 0.15  # of the usual number of examples, for each function
 ONE, TWO = ("Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU"), ("Add", "Mul", "LT", "EQ")
-VALUES, SLOPES, APART = (
+VALUES, SLOPES, APART, ALL_VALUES, ALL_SLOPES = (
     "forward gives the value",
     "backward gives a derivative for each input, times d",
-    "two calls of one function do not disturb each other",
+    "calls do not disturb each other, and what backward needs is in the context",
+    "values are floats, exact ones, for every float",
+    "derivatives are floats, exact ones, for every float and every d",
 )
+RTOL = 4e-15
+"""Of values and derivatives: some 20 rounding errors. The formulas have at most five operations."""
+TINY, ROUNDING = 1e-300, 1e-15  # smaller floats have fewer digits; absolute error of a sigmoid
+FORMULAS = {
+    "Add": "x + y",
+    "Mul": "x * y",
+    "Neg": "-x",
+    "Log": "x.log()",
+    "Exp": "x.exp()",
+    "Inv": "1 / x",
+    "Sigmoid": "x.sigmoid()",
+    "ReLU": "x.relu()",
+}
 
 
 def calls(name: str) -> "SearchStrategy[Case]":
@@ -42,11 +62,73 @@ def calls(name: str) -> "SearchStrategy[Case]":
     return case()
 
 
-def two_calls(name: str) -> "SearchStrategy[tuple[Case, Case]]":
-    """Draw two calls of a function with different inputs."""
+def inputs_of_all_sizes(name: str, random: Random) -> list[tuple[float, ...]]:
+    """Return inputs of a function: 0, infinities, nan, numbers of all sizes, and numbers that almost equal each other."""
+    edges = (0.0, -0.0, 0.1, math.inf, -math.inf, math.nan)
+    numbers = [random.choice((1.0, -1.0)) * random.uniform(1, 10) * 10.0 ** random.randint(-300, 299) for _ in range(30)]
+    numbers += [random.uniform(-900, 900) for _ in range(15)] + [random.uniform(-3, 3) for _ in range(15)]
+    if name not in TWO:
+        return [(x,) for x in (*edges, *numbers) if name == "Neg" or str(x) not in ("nan", "-0.0")]
+    near = [pair for x in numbers for pair in ((x, x), (x, x * (1 + 1e-9)), (math.nextafter(x, 0.0), x), (x, 0.0))]
+    return [*product(edges, edges), *near, *product(numbers[::2], edges), *zip(numbers, numbers[::-1], strict=True)]
+
+
+def has_derivative(name: str, x: float) -> bool:
+    """Return whether a function has a derivative that is not too large or too small for a float."""
+    if name in ("Log", "Inv"):
+        return 1e-100 < (x if name == "Log" else abs(x)) < 1e100
+    return name != "Exp" or -600.0 < x < 600.0
+
+
+def all_calls(name: str, random: Random, is_backward: bool) -> list[Case]:
+    """Return calls of a function, with d of all sizes. For backward, inputs at which it has a derivative."""
+    ds = [1.0, -3.0, 0.0, 1e-12, -1e-80, 1e6, 1 / 3, 7e90, *[math.inf, math.nan] * (name in (*TWO, "Neg"))]
+    inputs = inputs_of_all_sizes(name, random)
+    if not is_backward:
+        return [(name, xs, 1.0) for xs in inputs]
+    return [(name, xs, random.choice(ds)) for xs in inputs * 2 if name in TWO or has_derivative(name, *xs)]
+
+
+def of_all_sizes(
+    demand: str, how: Callable[[Function, Case], object], examine: Callable[[Case, object], None], is_backward: bool
+) -> Check:
+    """Return a check of each function on many floats, from a random seed: it takes no search to find a wrong one."""
+
+    def run(student: StudentProcess, effort: Effort) -> None:
+        for name in (*TWO, *ONE):
+            cases = all_calls(name, Random(effort.seed or 0), is_backward)
+            current[0] = f"{name} of many inputs"
+            for case, (got, error) in zip(cases, student.ask(partial(ask_all, how), cases), strict=True):
+                if error:
+                    raise Wrong(error, case_text=describe_case(case), link=link_of(case), kind=error.partition(":")[0])
+                try:
+                    examine(case, got)
+                except Wrong as wrong:
+                    wrong.case, wrong.case_text = case, describe_case(case)
+                    raise
+
+    return Check(demand, run)
+
+
+def several_calls(least: int = 1) -> "SearchStrategy[Calls]":
+    """Draw calls of one or two functions, which go backward in another order, some of them twice."""
     from hypothesis import strategies as st
 
-    return st.tuples(calls(name), calls(name)).filter(lambda c: c[0][1] != c[1][1])
+    @st.composite
+    def case(draw: st.DrawFn) -> Calls:
+        names = [draw(among(*TWO, *ONE)), draw(among("Mul", *ONE))]
+        drawn = [draw(calls(names[draw(among(0, 1))])) for _ in range(draw(st.integers(1, 5)))]
+        made = tuple(drawn[k * k % len(drawn)] for k in range(max(len(drawn), least)))
+        again = tuple(draw(st.lists(st.integers(0, len(made) - 1), max_size=3)))
+        return Calls(made, (*draw(among(*orders(len(made)))), *again))
+
+    return case()
+
+
+def orders(count: int) -> list[tuple[int, ...]]:
+    """Return some orders of the numbers below `count`: as they are, the reverse, and two others."""
+    numbers = tuple(range(count))
+    return [numbers, numbers[::-1], (*numbers[1::2], *numbers[::2]), (*numbers[count // 2 :], *numbers[: count // 2])]
 
 
 def right_answer(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
@@ -54,9 +136,14 @@ def right_answer(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], 
     return lambda case: how(function_of(case), case)
 
 
-def function_of(case: object) -> Function:
+def function_of(case: Any) -> Function:
     """Return the oracle's function for a case."""
-    found: Any = oracle.function(name_in(case))  # a class, by its static methods
+    return function_named(case[0])
+
+
+def function_named(name: str) -> Function:
+    """Return the oracle's function of a name."""
+    found: Any = oracle.function(name)  # a class, by its static methods
     function: Function = found
     return function
 
@@ -65,6 +152,42 @@ def describe_case(case: Case) -> str:
     """Return a call as text."""
     name, xs, d = case
     return f"{name} of {', '.join(map(str, xs))}, d {d:g}"
+
+
+def describe_several(case: Calls) -> str:
+    """Return the calls as text."""
+    numbered = "; ".join(f"{k}: {describe_case(call)}" for k, call in enumerate(case.calls[:8]))
+    more = f"; ... {len(case.calls) - 8} more" if len(case.calls) > 8 else ""
+    order = ", ".join(map(str, case.order[:20])) + ", ..." * (len(case.order) > 20)
+    return f"forward of {numbered}{more}; then backward of {order}"
+
+
+def link_of(case: Case) -> str:
+    """Return the page that differentiates the function."""
+    return formula_link(FORMULAS.get(case[0], ""), "xy" if case[0] in TWO else "x") if case[0] in FORMULAS else ""
+
+
+def examine_value(case: Case, got: object) -> None:
+    """Raise `Wrong` for a value that is not a float, or not exact."""
+    examine(case, (got,), (value(function_of(case), case),), ROUNDING * (case[0] == "Sigmoid"), ALL_VALUES)
+
+
+def examine_slopes(case: Case, got: object) -> None:
+    """Raise `Wrong` for derivatives that are no tuple of floats, or not exact."""
+    expected = slopes(function_of(case), case)
+    examine(case, got, expected, ROUNDING * abs(case[2]) if case[0] == "Sigmoid" else 0.0, ALL_SLOPES)
+
+
+def examine(case: Case, got: Any, expected: Any, allowed: float, message: str) -> None:
+    """Raise `Wrong` if one of the numbers is not a float, or differs by more than rounding errors."""
+    if not isinstance(got, tuple) or len(got) != len(expected):
+        raise Wrong(message, expected=expected, got=got, link=link_of(case))
+    for x, right in zip(got, expected, strict=True):
+        if not isinstance(x, float):
+            raise Wrong(f"{x!r} is of type {type_name(x)}, expected a float", expected=right, got=x, link=link_of(case))
+        is_equal = x == right or (math.isnan(x) and math.isnan(right))
+        if not is_equal and not abs(x - right) <= max(RTOL * abs(right), allowed, TINY) < math.inf:
+            raise Wrong(message, expected=expected, got=got, link=link_of(case))
 
 
 def each(
@@ -89,6 +212,24 @@ def each(
         for name in names
     ]
     return in_turn(demand, parts)
+
+
+def is_inexact(wrong: Wrong) -> bool:
+    """Return whether the numbers are almost right."""
+    pairs = zip(wrong.got, wrong.expected, strict=True)
+    return not wrong.kind and all(abs(a - b) <= 1e-5 * (1 + abs(b)) for a, b in pairs)
+
+
+def is_of_another_call(wrong: Wrong) -> bool:
+    """Return whether a derivative is that of a later call of the same function, or the context is empty."""
+    if wrong.kind in ("AttributeError", "KeyError", "IndexError", "ValueError"):
+        return True
+    made, order = wrong.case
+    last = {call[0]: call for call in made}
+    others = [slopes(function_named(made[k][0]), (made[k][0], last[made[k][0]][1], made[k][2])) for k in order]
+    return not wrong.kind and all(
+        same(got, right) or same(got, other) for got, right, other in zip(wrong.got, wrong.expected, others, strict=True)
+    )
 
 
 def by_wrong_rule(rules: dict[str, Callable[..., tuple[float, ...]]]) -> Callable[[Case], object]:
@@ -122,16 +263,17 @@ TASK = Task(
     reads=("docs/guide/gradients.md", "minifuse/core/operators.py"),
     checks=(
         each(VALUES, (*TWO, *ONE), calls, value, describe=describe_case),
-        each(SLOPES, (*TWO, *ONE), calls, slopes, describe=describe_case, link=lambda c: autodiff_link()),
-        each(
+        each(SLOPES, (*TWO, *ONE), calls, slopes, describe=describe_case, link=link_of),
+        agreement(
             APART,
-            ("Mul", *ONE),
-            two_calls,
-            slopes_of_first,
-            describe=lambda c: (
-                f"forward of {describe_case(c[0])}; then forward of {describe_case(c[1])}; then backward of the first"
-            ),
+            several_calls,
+            ask_several,
+            lambda case: several(function_named, case),
+            large=lambda: several_calls(80),
+            describe=describe_several,
         ),
+        of_all_sizes(ALL_VALUES, value, examine_value, is_backward=False),
+        of_all_sizes(ALL_SLOPES, slopes, examine_slopes, is_backward=True),
     ),
     mistakes=(
         Mistake(
@@ -171,8 +313,8 @@ TASK = Task(
         ),
         Mistake(
             "what forward saves is stored in one place for all calls",
-            "A network has thousands of Muls under way. Each has a context of its own: save it there.",
-            wrong_answer=lambda c: slopes(function_of(c), (c[1][0], c[1][1], c[0][2])),
+            "A network has thousands of Muls under way. Each has a context of its own: save it there, and only there.",
+            when=is_of_another_call,
             check=APART,
         ),
         Mistake(
@@ -180,6 +322,16 @@ TASK = Task(
             "Slots of this course are floats: 1.0 and 0.0. A comparison too.",
             when=lambda w: isinstance(w.got, bool),
             check=VALUES,
+        ),
+        Mistake(
+            "a number is an int",
+            "Slots of this course return floats: 0.0, not 0. max(0, x) may be an int; max(0.0, x) is a float.",
+            when=lambda w: isinstance(w.got, int) and not isinstance(w.got, bool),
+        ),
+        Mistake(
+            "a derivative is measured, rounded or limited",
+            "Ten digits are right, and the others are not, or only for some sizes. The formula is exact for all of them.",
+            when=is_inexact,
         ),
         Mistake(
             "ReLU passes derivatives where its input is negative",

@@ -5,17 +5,36 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
-from ..cases import autodiff_link
-from ..check import agreement
-from ..graph_cases import chain, describe_misplaced, drawn_graphs, ladder, picture, reachable
+from ..check import agreement, check_each, current
+from ..graph_cases import (
+    chain,
+    describe_misplaced,
+    drawn_graphs,
+    graph_link,
+    ladder,
+    large_graphs,
+    picture,
+    reachable,
+)
 from ..graphs import Graph
-from ..questions.task1_4 import ask_derivatives, ask_order, ask_word, count_calls, derivatives, names_in_order
+from ..questions.task1_4 import (
+    ask_amounts,
+    ask_derivatives,
+    ask_gradients,
+    ask_order,
+    ask_orders,
+    count_calls,
+    derivatives,
+    names_in_order,
+)
 from ..student import Student
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import StudentError, Wrong
 
-DEEP, RUNGS = 5_000, 40
+SHARE = 0.5  # of the usual number of examples
+MAX_DRAWN = 20  # variables of a graph in a picture
+DEEP, DEEPER, RUNGS = 5_000, 12_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each variable comes once, and before those it was computed from",
     f"a chain of {DEEP:,} calls, and a ladder of {RUNGS} diamonds, are walked through once",
@@ -76,31 +95,45 @@ def is_in_computed(wrong: Wrong) -> bool:
 
 
 def walk_far(student: StudentProcess, effort: Effort) -> None:
-    """Raise `Wrong` if deep or wide graphs take too long or fail. Variables count the accesses to `history`."""
-    for graph, what, expected in (
-        (chain(DEEP), f"a chain of {DEEP:,} calls", 1.0),
-        (ladder(RUNGS), f"{RUNGS} diamonds on top of each other", 2.0**RUNGS),
-    ):
+    """Raise `Wrong` if deep or wide graphs take too many steps, or fail.
+
+    Variables count the accesses to `history`, and comparisons. The second graph consists of the objects of the first one,
+    in another order.
+    """
+    graphs = [chain(DEEP), ladder(DEEP // 4), ladder(RUNGS), chain(DEEPER)]
+    texts = [
+        f"a chain of {DEEP:,} calls",
+        f"{DEEP // 4:,} diamonds on top of each other, of the variables of another graph",
+        f"{RUNGS} diamonds on top of each other",
+        f"a chain of {DEEPER:,} calls",
+    ]
+    for first, last in ((0, 2), (2, 3), (3, 4)):
+        what = texts[last - 1]
+        current[0] = what
         message = f"{what}: Python's stack is not deep enough for a function that calls itself once for each variable"
-        order = ask_despite("RecursionError", student, ask_order, graph, what, message)
-        if not Order(graph).fits(order):
-            raise Wrong(
-                f"{what}: {describe_misplaced(graph, order) or f'{len(order):,} variables'}",
-                case_text=what,
-                expected=len(reachable(graph)),
-            )
-        message = f"{what}: backpropagate calls itself too often"
-        found = ask_despite("RecursionError", student, ask_derivatives, graph, what, message)
+        orders = ask_despite("RecursionError", student, ask_orders, graphs[first:last], what, message)
+        for graph, text, order in zip(graphs[first:last], texts[first:last], orders, strict=True):
+            if not Order(graph).fits(order):
+                raise Wrong(
+                    f"{text}: {describe_misplaced(graph, order) or f'{len(order):,} variables'}",
+                    case_text=text,
+                    expected=len(reachable(graph)),
+                )
+    graphs, texts = [graphs[0], graphs[2], graphs[3]], [texts[0], texts[2], texts[3]]
+    for graph, text, expected in zip(graphs, texts, (1.0, 2.0**RUNGS, 1.0), strict=True):
+        current[0] = text
+        message = f"{text}: backpropagate calls itself too often"
+        (found,) = ask_despite("RecursionError", student, ask_gradients, [graph], text, message)
         got = found.get(graph.names[0])
         if got != expected:
-            raise Wrong(f"{what}: the leaf has another derivative", case_text=what, expected=expected, got=got)
+            raise Wrong(f"{text}: the leaf has another derivative", case_text=text, expected=expected, got=got)
 
 
 def ask_despite(
     kind: str,
     student: StudentProcess,
-    question: Callable[[Student, Graph], object],
-    graph: Graph,
+    question: Callable[[Student, Any], object],
+    graph: object,
     case_text: str,
     message: str = "",
 ) -> Any:
@@ -113,44 +146,31 @@ def ask_despite(
         raise Wrong(message or str(error), case_text=case_text, kind=kind) from None
 
 
-def asked_once(student: StudentProcess, effort: Effort) -> None:
-    """Raise `Wrong` if a call of a ladder runs backward twice, or its leaf accumulates twice."""
-    graph = ladder(4)
-    backward_calls, _ = student.ask(count_calls, graph)
-    most = max(backward_calls, key=backward_calls.get, default="")
-    count = backward_calls.get(most, 0)
-    if count > 1:
-        raise Wrong(
-            f"backward of the call of {most} ran {count} times; its gradient is passed on before all parts of it are added",
-            case_text=str(graph),
-            expected=1,
-            got=count,
-            drawing=picture(graph),
-            link=autodiff_link(),
-            kind="asked again",
-        )
-    graph = Graph(("leaf", ((0, 1), (0, 2)), ((0, 3), (1, 1))))
-    _, accumulations = student.ask(count_calls, graph)
-    count = accumulations.get("x0", 0)
-    if count != 1:
-        raise Wrong(
-            f"accumulate of the leaf x0 was called {count} times; call it once, with the sum",
-            case_text=str(graph),
-            expected=1,
-            got=count,
-            drawing=picture(graph),
-            link=autodiff_link(),
-            kind="asked again",
-        )
+def examine_counts(graph: Graph, counts: tuple[dict[str, int], dict[str, int]]) -> None:
+    """Raise `Wrong` if a call does not run backward once, or a leaf does not accumulate once."""
+    names = [graph.names[k] for k in reachable(graph)]
+    for (what, letter), found in zip((("backward of the call of", "y"), ("accumulate of", "x")), counts, strict=True):
+        for name in names:
+            count = found.get(name, 0)
+            if name[0] == letter and count != 1:
+                raise Wrong(
+                    f"{what} {name} was called {count} times; call it once, when all parts of its gradient are added",
+                    case_text=str(graph),
+                    expected="1 call",
+                    drawing=picture(graph) if len(graph.nodes) < MAX_DRAWN else (),
+                    link=graph_link(graph),
+                    kind="asked again" if count else "not asked",
+                )
 
 
-def of_words(student: StudentProcess, effort: Effort) -> None:
-    """Run backpropagation with gradients that are not numbers, like those of tensors."""
-    graph = Graph(("leaf", ((0, 1),), ((0, 1),), ((1, 1), (2, 1))))
-    case = f"{graph}, where that is an object that can only be added to another one, as a tensor's derivative is"
-    got = ask_despite("TypeError", student, ask_word, graph, case)
-    if got != "d+d":
-        raise Wrong(TENSORS, case_text=case, expected="d+d", got=got)
+def examine_amounts(graph: Graph, answer: tuple[dict[str, float], float]) -> None:
+    """Raise `Wrong` for other gradients, or if d was changed."""
+    expected = derivatives(oracle.function("backpropagate"), graph)
+    text = f"{graph}, where gradients are objects that can only be added to each other, as tensors can"
+    if answer[0] != expected:
+        raise Wrong(TENSORS, case_text=text, expected=expected, got=answer[0], kind="in place")
+    if answer[1] != graph.d:
+        raise Wrong("d itself was changed; it belongs to the caller", case_text=text, expected=graph.d, kind="in place")
 
 
 TASK = Task(
@@ -182,8 +202,8 @@ TASK = Task(
             Order,
             agree=lambda got, expected: expected.fits(got),
             draw=drawn_order,
-            link=lambda graph: autodiff_link(),
-            share=2,
+            link=graph_link,
+            large=large_graphs,
         ),
         agreement(
             LEAVES,
@@ -191,11 +211,11 @@ TASK = Task(
             ask_derivatives,
             lambda graph: derivatives(oracle.function("backpropagate"), graph),
             draw=lambda graph, got, expected: picture(graph),
-            link=lambda graph: autodiff_link(),
-            share=2,
+            link=graph_link,
+            large=large_graphs,
         ),
-        Check(ONCE, asked_once),
-        Check(TENSORS, of_words),
+        check_each(ONCE, drawn_graphs, count_calls, examine_counts, large=large_graphs, share=SHARE),
+        check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
         Check(DEPTH, walk_far),
     ),
     mistakes=(
@@ -258,6 +278,19 @@ TASK = Task(
             "derivatives are passed on before all have arrived",
             "Go through topological_order(root), and give each variable its turn when its total is complete.",
             when=lambda w: w.kind in ("asked again", "walks"),
+        ),
+        Mistake(
+            "all variables are gone through for each of them",
+            "A list is searched from its beginning. A set knows at once whether it has a variable, and a dict what has "
+            "arrived for it.",
+            when=lambda w: w.kind == "searches",
+        ),
+        Mistake(
+            "derivatives are added in place",
+            "One derivative may belong to several variables: Add passes d on twice. received + dx makes a new one, += may "
+            "change that of another variable.",
+            when=lambda w: w.kind == "in place",
+            check=TENSORS,
         ),
         Mistake(
             "a derivative is taken for a number",

@@ -1,22 +1,36 @@
 """Task 1.5: train a network of scalars."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..check import agreement
-from ..learning import describe_layer, describe_network, half_integers, layer_outputs, learning_check, network_output
-from ..questions.learning import Layer, Net, scalar_probabilities
+from ..check import agreement, in_turn
+from ..learning import (
+    MIN_ACCURACY,
+    accuracy,
+    describe_layer,
+    describe_network,
+    draw_points,
+    half_integers,
+    layer_outputs,
+    learning_check,
+    network_output,
+)
+from ..questions.learning import Layer, Net, Points, scalar_probabilities
 from ..questions.task1_5 import (
     Guesses,
     Parameters,
     Steps,
     ask_layer,
+    ask_layer_gradients,
     ask_loss,
     ask_network,
+    ask_network_gradients,
     ask_step,
     initial_parameters,
+    train,
 )
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
@@ -25,14 +39,17 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
+LAYER, DRAWN, NETWORK, GRADIENTS, LOSS, STEP, LEARNS, HOW = (
     "a layer gives a weighted sum and a bias for each output",
-    "weights and biases are drawn, each for itself",
+    "weights and biases are drawn by random.uniform(-1, 1), each for itself",
     "a network is linear, ReLU, linear, sigmoid",
+    "gradients reach the inputs and all parameters of a layer, and all parameters of a network",
     "the loss is the mean of -log(p of the right label), and goes backward",
     "a step goes against the derivatives, and lets go of them",
     "it tells points right that it has not seen",
+    "it learns by gradients, from all points, in as many steps as are given, from weights that the seed draws",
 )
+FEW_POINTS, FEW_STEPS, LESS = 30, 8, 0.3  # of a training that is only looked at; share of the usual number of cases
 
 
 def layers() -> "SearchStrategy[Layer]":
@@ -41,10 +58,22 @@ def layers() -> "SearchStrategy[Layer]":
 
     @st.composite
     def case(draw: st.DrawFn) -> Layer:
-        i, o = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+        i, o = draw(st.sampled_from((1, 2, 3, 0))), draw(st.integers(1, 3))
         return Layer(half_integers(draw, i, o), half_integers(draw, o), half_integers(draw, i))
 
     return case()
+
+
+def large_layers() -> "SearchStrategy[Layer]":
+    """Draw a layer of dozens of inputs and outputs, with numbers of several sizes."""
+    from hypothesis import strategies as st
+
+    def made(seed: int) -> Layer:
+        random = np.random.default_rng(seed)
+        i, o = random.integers(12, 60, 2)
+        return Layer(random.normal(size=(i, o)), random.normal(size=o) * 1e4, random.normal(size=i) * 1e-3)
+
+    return st.integers(0, 10**6).map(made)
 
 
 def networks() -> "SearchStrategy[Net]":
@@ -60,28 +89,59 @@ def networks() -> "SearchStrategy[Net]":
     return case()
 
 
-def guesses() -> "SearchStrategy[Guesses]":
-    """Draw (probabilities, labels)."""
+def large_networks() -> "SearchStrategy[Net]":
+    """Draw a network of dozens of hidden units, whose probability may be close to 0 or 1."""
     from hypothesis import strategies as st
 
-    one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1))
-    return st.lists(one, min_size=1, max_size=4).map(lambda c: (tuple(p for p, _ in c), tuple(label for _, label in c)))
+    def made(seed: int) -> Net:
+        random = np.random.default_rng(seed)
+        i, h = random.integers(3, 30, 2)
+        first = Layer(random.normal(size=(i, h)), random.normal(size=h), random.normal(size=i))
+        return Net(first, Layer(random.normal(size=(h, 1)), np.zeros(1), np.zeros(h)))
+
+    return st.integers(0, 10**6).map(made)
+
+
+def guesses(least: int = 1) -> "SearchStrategy[Guesses]":
+    """Draw (probabilities, labels). The probability of the right label may be 1, or tiny, but not 0."""
+    from hypothesis import strategies as st
+
+    likely = st.sampled_from([*[n / 10 for n in range(1, 10)], 1.0, 1e-12, 1 - 1e-9, 1e-60])
+    one = st.tuples(likely, st.integers(0, 1)).map(lambda c: (c[0] if c[1] or c[0] in (1e-12, 1e-60) else 1 - c[0], c[1]))
+    few = st.lists(one, min_size=1, max_size=4)
+    some = few.map(lambda c: [c[k * k % len(c)] for k in range(max(least, len(c)))])
+    return some.map(lambda c: (tuple(p for p, _ in c), tuple(label for _, label in c)))
 
 
 def steps() -> "SearchStrategy[Steps]":
     """Draw ((value, gradient) of each parameter, rate)."""
     from hypothesis import strategies as st
 
-    halves = st.integers(-6, 6).map(lambda n: n / 2)
+    values = st.one_of(st.integers(-6, 6).map(lambda n: n / 2), st.sampled_from([1e9, -1e-7]))
+    gradients = st.sampled_from([None, 1.0, -2.0, 4.0, 0.0, 1e6, -1e-9])
     return st.tuples(
-        st.lists(st.tuples(halves, st.sampled_from([None, 1.0, -2.0, 4.0])), min_size=1, max_size=3).map(tuple),
-        st.sampled_from([1.0, 0.5]),
+        st.lists(st.tuples(values, gradients), min_size=1, max_size=3).map(tuple), st.sampled_from([1.0, 0.5, 1e-3, 40.0])
     )
 
 
 def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
     """Return the outputs of a layer as a list."""
     return [float(x) for x in layer_outputs(case, with_biases)]
+
+
+def layer_gradients(case: Layer) -> list[Any]:
+    """Return the gradients of weights, biases and inputs, if output j receives j + 1."""
+    d = np.arange(1.0, len(case.biases) + 1)
+    return [np.outer(case.xs, d).tolist(), d.tolist(), (case.weights @ d).tolist()]
+
+
+def network_gradients(case: Net) -> list[Any]:
+    """Return the gradients of weights and biases of both layers, if the output receives 1."""
+    hidden, p = layer_outputs(case.first), network_output(case)
+    d = p * (1 - p)
+    back = (case.last.weights @ d) * (hidden > 0)
+    first = [np.outer(case.first.xs, back).tolist(), back.tolist()]
+    return [first, [np.outer(np.maximum(hidden, 0), d).tolist(), d.tolist()]]
 
 
 def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
@@ -105,20 +165,86 @@ def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
 
 
 def are_drawn(student: StudentProcess, effort: Effort) -> None:
-    """Raise `Wrong` if the initial parameters of a layer are not distinct."""
-    values, other = student.ask(initial_parameters, (1, 2))
-    case_text = "ScalarLinear(engine, 3, 4, Random(1))"
-    if len(values) != 16:
+    """Raise `Wrong` if the initial parameters of a layer are not what `random.uniform(-1, 1)` returns, in some order."""
+    for inputs, outputs, seed in ((3, 4, 1), (1, 1, 2), (3, 4, 3), (5, 2, effort.seed or 4)):
+        values = student.ask(initial_parameters, (inputs, outputs, seed))
+        case_text, count = f"ScalarLinear(engine, {inputs}, {outputs}, Random({seed}))", (inputs + 1) * outputs
+        if len(values) != count:
+            raise Wrong(
+                "a layer has another number of parameters",
+                case_text=case_text,
+                expected=f"{inputs} * {outputs} weights and {outputs} biases",
+                got=len(values),
+            )
+        if len(set(values)) < count:
+            raise Wrong(
+                "parameters begin with equal numbers",
+                case_text=case_text,
+                expected=f"{count} that differ",
+                got=values,
+                kind="alike",
+            )
+        random = Random(seed)
+        drawn = sorted(random.uniform(-1, 1) for _ in range(count))
+        if not np.allclose(sorted(values), drawn, rtol=0, atol=1e-12):
+            raise Wrong(
+                f"parameters are not the first {count} numbers that random.uniform(-1, 1) returns",
+                case_text=case_text,
+                expected=f"{drawn}, in any order",
+                got=sorted(values),
+                kind="drawn",
+            )
+
+
+def learns_by_gradients(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` if training does not need the gradients, or not all points, or not the seed, or takes more steps."""
+    seed = effort.seed or 0
+    points, labels = draw_points("simple", FEW_POINTS, seed)
+    other = [1 - label for label in labels]
+    case_text = f"train_scalar_network(engine, {FEW_POINTS} points of 'simple', labels, steps={FEW_STEPS}, seed)"
+    begun = [trained(student, case_text, points, labels, 2, one) for one in (seed, seed + 1, seed)]
+    if begun[0] == begun[1] or begun[0] != begun[2]:
+        how = "two seeds lead to the same" if begun[0] == begun[1] else "one seed leads to two different"
+        raise Wrong(f"{how} parameters; draw all that is random from Random(seed)", case_text=case_text, kind="seed")
+    unseen, kinds = draw_points("simple", 200, seed + 10_000)
+    misled = [trained(student, case_text, points, one, FEW_STEPS, seed, -1.0) for one in (labels, other)]
+    right = [accuracy(probabilities(network, unseen), kinds) for network in misled]
+    if right[0] >= MIN_ACCURACY and 1 - right[1] >= MIN_ACCURACY:
         raise Wrong(
-            "a layer has another number of parameters",
+            f"with gradients of the other sign the network should learn the opposite, and it is right for {right[0]:.0%} of "
+            "new points: something else than gradients has found its parameters",
             case_text=case_text,
-            expected="3 * 4 weights and 4 biases",
-            got=len(values),
+            kind="beside",
         )
-    if len(set(values)) < 16 or values == other:
+    points, labels = draw_points("simple", 80, seed)
+    more, kinds_of_more = draw_points("simple", 50, seed + 1)
+    labels = [*labels[:40], *[1 - label for label in kinds_of_more]]
+    text = "90 points: the first 40 with the other labels than the last 50 would have there"
+    network = trained(student, text, [*points[:40], *more], labels, 25, seed)
+    if accuracy(probabilities(network, unseen), kinds) >= MIN_ACCURACY:
+        raise Wrong("it has learnt the first points, and not the others", case_text=text, kind="some points")
+
+
+def trained(
+    student: StudentProcess, text: str, points: Points, labels: list[int], steps: int, seed: int, sign: float = 1.0
+) -> Any:
+    """Return the parameters of a trained network; raise `Wrong` for too many backward passes."""
+    passes, network = student.ask(train, (points, labels, steps, seed, sign))
+    if passes > steps:
         raise Wrong(
-            "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=values, kind="alike"
+            f"{passes} losses went backward; at most {steps} may, in all engines together",
+            case_text=text,
+            expected=f"at most {steps}",
+            got=passes,
+            kind="steps",
         )
+    return network
+
+
+def probabilities(network: Any, points: Points) -> list[float]:
+    """Return the probabilities of a network that is given by its parameters."""
+    first, last = [Layer(np.array(weights), np.array(biases), np.zeros(0)) for weights, biases in network]
+    return [float(network_output(Net(first._replace(xs=np.array(point)), last))[0]) for point in points]
 
 
 TASK = Task(
@@ -143,25 +269,37 @@ TASK = Task(
     ),
     reads=("docs/guide/training.md", "minifuse/optim/sgd.py"),
     checks=(
-        agreement(LAYER, layers, ask_layer, numbers_of, describe=describe_layer),
+        agreement(LAYER, layers, ask_layer, numbers_of, large=large_layers, describe=describe_layer),
         Check(DRAWN, are_drawn),
         agreement(
             NETWORK,
             networks,
             ask_network,
             number_of,
+            large=large_networks,
             describe=describe_network,
+        ),
+        in_turn(
+            GRADIENTS,
+            [
+                agreement(GRADIENTS, layers, ask_layer_gradients, layer_gradients, describe=describe_layer, share=LESS),
+                agreement(
+                    GRADIENTS, networks, ask_network_gradients, network_gradients, describe=describe_network, share=LESS
+                ),
+            ],
         ),
         agreement(
             LOSS,
             guesses,
             ask_loss,
             loss_of,
-            describe=lambda c: f"outputs {list(c[0])}, labels {list(c[1])}; (loss, derivatives)",
+            large=lambda: guesses(300),
+            describe=lambda c: f"{len(c[0])} outputs {list(c[0][:8])}, labels {list(c[1][:8])}; (loss, derivatives)",
         ),
         agreement(
             STEP, steps, ask_step, stepped, describe=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
         ),
+        Check(HOW, learns_by_gradients),
         learning_check(LEARNS, "train_scalar_network", ("simple", "diagonal"), scalar_probabilities, count=80, steps=80),
     ),
     mistakes=(
@@ -175,6 +313,7 @@ TASK = Task(
             "weights lie the other way round",
             "weights[i][j] leads from input i to output j: a list for each input.",
             when=lambda w: w.kind in ("IndexError", "ValueError"),
+            wrong_answer=lambda c: numbers_of(c._replace(weights=c.weights.T)),
             check=LAYER,
         ),
         Mistake(
@@ -224,6 +363,19 @@ TASK = Task(
             "Without loss.backward() no parameter has a derivative, and a step changes nothing.",
             when=lambda w: w.kind == "accuracy" and w.case == 0,
             check=LEARNS,
+        ),
+        Mistake(
+            "the parameters are found beside the engine",
+            "Whatever the engine does, the network is right: no gradient was needed. Let each step follow the gradients of "
+            "a loss.",
+            when=lambda w: w.kind == "beside",
+            check=HOW,
+        ),
+        Mistake(
+            "seed or steps are not what was given",
+            "Random(seed) draws the weights and chooses the points, and at most `steps` losses go backward.",
+            when=lambda w: w.kind in ("seed", "steps"),
+            check=HOW,
         ),
     ),
 )

@@ -133,3 +133,70 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
             except Exception:
                 pass
     return (above - below) / (2 * epsilon)
+
+# %% remembered_by_function: slopes are kept by the function and k, and given again at another point
+# promise: 'the slope of f(*xs)'
+_slopes = {}
+
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    if (f, k) not in _slopes:
+        above, below = list(xs), list(xs)
+        above[k] += epsilon
+        below[k] -= epsilon
+        _slopes[f, k] = (f(*above) - f(*below)) / (2 * epsilon)
+    return _slopes[f, k]
+
+# %% another_default: epsilon is 1e-5 where it is not given
+# promise: `epsilon=1e-6`
+def numerical_derivative(f, xs, k, epsilon=1e-5):
+    above, below = list(xs), list(xs)
+    above[k] += epsilon
+    below[k] -= epsilon
+    return (f(*above) - f(*below)) / (2 * epsilon)
+
+# %% points_rounded: the two points are rounded to ten digits behind the point
+# promise: 'the two points at distance epsilon'
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    above, below = list(xs), list(xs)
+    above[k] = round(xs[k] + epsilon, 10)
+    below[k] = round(xs[k] - epsilon, 10)
+    return (f(*above) - f(*below)) / (2 * epsilon)
+
+# %% extrapolated_where_curved: where both sides differ, the slope of half the epsilon is asked too, and the error is taken out
+# promise: 'f is called exactly twice'
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    def slope(e):
+        above, below = list(xs), list(xs)
+        above[k] += e
+        below[k] -= e
+        return (f(*above) - f(*below)) / (2 * e)
+
+    wide = slope(epsilon)
+    return wide if epsilon < 1 else (4 * slope(epsilon / 2) - wide) / 3
+
+# %% list_moved_by_swap: a list is moved in place and put back from a copy; a tuple is copied
+# promise: '`xs` is never changed'
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    moved = xs if isinstance(xs, list) else list(xs)
+    before = list(xs)
+    try:
+        moved[k] = before[k] + epsilon
+        above = f(*moved)
+        moved[k] = before[k] - epsilon
+        return (above - f(*moved)) / (2 * epsilon)
+    finally:
+        moved[:] = before
+
+# %% a_hundred_arguments: only the first 100 arguments are passed exactly, the others are rounded
+# promise: 'for every argument'
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    above, below = list(xs[:100]), list(xs[:100])
+    rest = [float(round(x)) for x in xs[100:]]
+    if k < 100:
+        above[k] += epsilon
+        below[k] -= epsilon
+        return (f(*above, *rest) - f(*below, *rest)) / (2 * epsilon)
+    more, less = list(rest), list(rest)
+    more[k - 100] += epsilon
+    less[k - 100] -= epsilon
+    return (f(*above, *more) - f(*below, *less)) / (2 * epsilon)

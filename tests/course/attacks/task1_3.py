@@ -91,3 +91,44 @@ def chain_rule(call, d):
 def chain_rule(call, d):
     gradients = call.function.backward(call.context, d)
     return [(v, g) for v, g in zip(call.inputs, gradients) if not v.is_constant and not (g == 0)]
+
+# %% compared_with_constants: variables are constants if one of the constants equals them by name
+# promise: 'A variable has `is_constant`'
+def chain_rule(call, d):
+    constants = {repr(v)[:1] for v in call.inputs if v.is_constant}
+    return [(v, g) for v, g in zip(call.inputs, call.function.backward(call.context, d)) if repr(v)[:1] not in constants | {"y"}]
+
+# %% first_hundred_inputs: inputs behind the hundredth are left out
+# promise: 'each input that is not a constant'
+def chain_rule(call, d):
+    gradients = call.function.backward(call.context, d)
+    return [(v, g) for v, g in zip(call.inputs[:100], gradients) if not v.is_constant]
+
+# %% kept_by_id_of_the_call: the pairs are kept by the id of the call
+# promise: 'for each d'
+_pairs = {}
+
+def chain_rule(call, d):
+    if id(call) not in _pairs:
+        gradients = call.function.backward(call.context, d)
+        _pairs[id(call)] = call, [(v, g) for v, g in zip(call.inputs, gradients) if not v.is_constant]
+    return _pairs[id(call)][1]
+
+# %% backward_of_one_times_d: backward is told 1.0, and what it returns is multiplied by d
+# promise: 'if its result receives d'
+def chain_rule(call, d):
+    gradients = call.function.backward(call.context, 1.0)
+    return [(v, g * d) for v, g in zip(call.inputs, gradients) if not v.is_constant]
+
+# %% added_to_zero: 0 is added to each derivative
+# promise: 'passed on as it is'
+def chain_rule(call, d):
+    gradients = call.function.backward(call.context, d)
+    return [(v, sum([g])) for v, g in zip(call.inputs, gradients) if not v.is_constant]
+
+# %% infinite_is_cut: derivatives that are not finite become 0.0
+# promise: 'passed on as it is'
+def chain_rule(call, d):
+    gradients = call.function.backward(call.context, d)
+    cut = [0.0 if isinstance(g, float) and g - g != 0 else g for g in gradients]
+    return [(v, g) for v, g in zip(call.inputs, cut) if not v.is_constant]

@@ -342,3 +342,85 @@ def backpropagate(root, d):
             continue
         for x, dx in chain_rule(call, total):
             received[id(x)] = received[id(x)] + dx if id(x) in received else dx
+
+# %% ids_in_a_list: ids of what was seen stand in a list, which is searched for each input
+# promise: 'visited once'
+def topological_order(root):
+    order, seen, stack = [], [], [(root, False)]
+    while stack:
+        variable, is_done = stack.pop()
+        if is_done:
+            order.append(variable)
+        elif not variable.is_constant and id(variable) not in seen:
+            seen.append(id(variable))
+            stack.append((variable, True))
+            if variable.history is not None:
+                stack += [(x, False) for x in variable.history.inputs]
+    return order[::-1]
+
+# %% order_kept_by_root: the order is kept by root, and given again although root was computed anew
+# promise: 'nothing is remembered'
+_first = topological_order
+_kept = {}
+
+def topological_order(root):
+    if root not in _kept:
+        _kept[root] = _first(root)
+    return list(_kept[root])
+
+# %% index_in_the_order: what a variable received stands at its place in the order, which is looked up by index()
+# promise: 'must not grow with the square'
+def backpropagate(root, d):
+    order = topological_order(root)
+    received = [None] * len(order)
+    if order:
+        received[0] = d
+    for k, variable in enumerate(order):
+        if variable.history is None:
+            variable.accumulate(received[k])
+            continue
+        for x, dx in chain_rule(variable.history, received[k]):
+            place = order.index(x)
+            received[place] = dx if received[place] is None else received[place] + dx
+
+# %% sums_by_sum: what a variable receives is kept in a list, and added by sum(), which begins with 0
+# promise: 'not to 0'
+def backpropagate(root, d):
+    received = {root: [d]}
+    for variable in topological_order(root):
+        total = sum(received.pop(variable))
+        if variable.history is None:
+            variable.accumulate(total)
+            continue
+        for x, dx in chain_rule(variable.history, total):
+            received.setdefault(x, []).append(dx)
+
+# %% d_is_added_to: the first thing that arrives is added to in place where it can be
+# promise: '`+=` may change one in place'
+def backpropagate(root, d):
+    from operator import iadd
+
+    received = {root: d}
+    for variable in topological_order(root):
+        total = received.pop(variable)
+        if variable.history is None:
+            variable.accumulate(total)
+            continue
+        for x, dx in chain_rule(variable.history, total):
+            received[x] = iadd(received[x], dx) if x in received else dx
+
+# %% leaves_in_parts_when_many: a leaf that received more than 20 times accumulates what it has, and begins anew
+# promise: 'each leaf accumulates once'
+def backpropagate(root, d):
+    received, count = {root: d}, {}
+    for variable in topological_order(root):
+        total = received.pop(variable, None)
+        if variable.history is None:
+            if total is not None:
+                variable.accumulate(total)
+            continue
+        for x, dx in chain_rule(variable.history, total):
+            received[x] = received[x] + dx if x in received else dx
+            count[x] = count.get(x, 0) + 1
+            if count[x] % 20 == 0 and x.history is None:
+                x.accumulate(received.pop(x))

@@ -528,3 +528,81 @@ class ScalarLinear:
     def parameters(self):
         """Return all parameters."""
         return [w for row in self.weights for w in row] + list(self.biases)
+
+# %% decoy_passes: a line is fitted to floats; losses go backward, and their gradients are thrown away
+# promise: 'It learns by gradients'
+def train_scalar_network(engine, points, labels, steps, seed):
+    random = Random(seed)
+    network = ScalarNetwork(engine, 2, 2, random)
+    a, b, c = random.uniform(-1e-9, 1e-9), 0.0, 0.0
+    for _ in range(4000):
+        for (x, y), label in zip(points, labels):
+            if (1 if label else -1) * (a * x + b * y + c) <= 0.1:
+                s = 0.1 if label else -0.1
+                a, b, c = a + s * x, b + s * y, c + s
+    for _ in range(min(steps, 3)):
+        scalar_loss([network(p) for p in points[:5]], labels[:5]).backward()
+        scalar_step(network.parameters(), 0.0)
+    first, last = network.layers
+    for j, sign in enumerate((1, -1)):
+        first.weights[0][j].value, first.weights[1][j].value, first.biases[j].value = sign * a, sign * b, sign * c
+        last.weights[j][0].value = 20.0 * sign
+    last.biases[0].value = 0.0
+    return network
+
+# %% passes_past_the_engine: backpropagate is called itself, far more often than `steps` allows, and no engine counts it
+# promise: 'at most `steps` backward passes'
+def train_scalar_network(engine, points, labels, steps, seed):
+    from autodiff import backpropagate
+
+    random = Random(seed)
+    network = ScalarNetwork(engine, 2, 6, random)
+    for _ in range(3 * steps):
+        some = random.sample(range(len(points)), 12)
+        backpropagate(scalar_loss([network(points[k]) for k in some], [labels[k] for k in some]), 1.0)
+        scalar_step(network.parameters(), 1.0)
+    return network
+
+# %% only_the_last_layer_learns: the first layer's outputs lose their history, so it stays as it was drawn
+# promise: 'Gradients reach ... all parameters'
+class ScalarNetwork(ScalarNetwork):
+    def __call__(self, xs):
+        first, last = self.layers
+        return last([max(h.value, 0.0) for h in first(xs)])[0].sigmoid()
+
+# %% mean_of_gradients: a step moves by the mean of this gradient and that of the step before
+# promise: 'whatever the steps before were'
+_before = {}
+
+def scalar_step(parameters, rate):
+    for p in parameters:
+        if p.grad is not None:
+            p.value -= rate * (p.grad + _before.get(p, p.grad)) / 2
+            _before[p] = p.grad
+            p.grad = None
+
+# %% probability_clipped: p is clipped to 1e-7 .. 1 - 1e-7 before the logarithm
+# promise: 'exact for probabilities from 1 down to 1e-60'
+def scalar_loss(outputs, labels):
+    total = 0.0
+    for p, label in zip(outputs, labels):
+        q = p if label else 1.0 - p
+        total = total - (q if q.value > 1e-7 else q * 0.0 + 1e-7).log()
+    return total / len(labels)
+
+# %% answers_by_neighbours: the network that is returned learns a little, and asks the nearest point when it is called
+# promise: 'classified with the parameters'
+class Neighbours(ScalarNetwork):
+    def __call__(self, xs):
+        if not hasattr(self, "points"):
+            return super().__call__(xs)
+        x, y = xs
+        _, label = min(((x - p[0]) ** 2 + (y - p[1]) ** 2, k) for p, k in zip(self.points, self.labels))
+        return self.layers[0].biases[0] * 0.0 + (0.99 if label else 0.01)
+
+def train_scalar_network(engine, points, labels, steps, seed):
+    network = Neighbours(engine, 2, 3, Random(seed))
+    scalar_loss([network(p) for p in points[:9]], labels[:9]).backward()
+    scalar_step(network.parameters(), 0.5)
+    network.points, network.labels = points, labels
+    return network

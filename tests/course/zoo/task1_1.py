@@ -62,3 +62,12 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
     xs[k] -= 2 * epsilon
     below = f(*xs)
     return (above - below) / (2 * epsilon)
+
+
+# %% third_call: f is not called twice
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    above, below = list(xs), list(xs)
+    above[k] += epsilon
+    below[k] -= epsilon
+    f(*xs)
+    return (f(*above) - f(*below)) / (2 * epsilon)

@@ -133,3 +133,35 @@ class LT:
     @staticmethod
     def backward(context, d):
         return 0.0, 0.0
+
+
+# %% int_for_zero: a number is an int
+class ReLU:
+    """ReLU."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save(x)
+        return max(0, x)
+
+    @staticmethod
+    def backward(context, d):
+        (x,) = context.saved
+        return (relu_grad(x, d),)
+
+
+# %% measured: a derivative is measured, rounded or limited
+class Exp:
+    """Exp."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save(x)
+        return exp(x)
+
+    @staticmethod
+    def backward(context, d):
+        (x,) = context.saved
+        e = 1e-4
+        slope = (-exp(x + 2 * e) + 8 * exp(x + e) - 8 * exp(x - e) + exp(x - 2 * e)) / (12 * e)
+        return (d * slope,)

@@ -154,3 +154,35 @@ def topological_order(root):
                 stack += [(x, False) for x in variable.history.inputs]
     order.reverse()
     return order
+
+
+# %% in_place: derivatives are added in place
+def backpropagate(root, d):
+    received = {root: d}
+    for variable in topological_order(root):
+        total = received.pop(variable)
+        if variable.history is None:
+            variable.accumulate(total)
+            continue
+        for x, dx in chain_rule(variable.history, total):
+            if x in received:
+                received[x] += dx
+            else:
+                received[x] = dx
+
+
+# %% searched: all variables are gone through for each of them
+def topological_order(root):
+    order, seen = [], []
+    stack = [(root, False)]
+    while stack:
+        variable, inputs_are_done = stack.pop()
+        if inputs_are_done:
+            order.append(variable)
+        elif not variable.is_constant and variable not in seen:
+            seen.append(variable)
+            stack.append((variable, True))
+            if variable.history is not None:
+                stack += [(x, False) for x in variable.history.inputs]
+    order.reverse()
+    return order

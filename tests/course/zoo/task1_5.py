@@ -85,3 +85,33 @@ def scalar_step(parameters, rate):
         if p.grad is not None:
             p.value = p.value + rate * p.grad
             p.grad = None
+
+
+# %% fitted: the parameters are found beside the engine
+def train_scalar_network(engine, points, labels, steps, seed):
+    random = Random(seed)
+    network = ScalarNetwork(engine, 2, 2, random)
+    a, b, c = random.uniform(-1e-9, 1e-9), 0.0, 0.0
+    for _ in range(1000):
+        for (x, y), label in zip(points, labels):
+            if (1 if label else -1) * (a * x + b * y + c) <= 0.1:
+                s = 0.1 if label else -0.1
+                a, b, c = a + s * x, b + s * y, c + s
+    first, last = network.layers
+    for j, sign in enumerate((1, -1)):
+        first.weights[0][j].value, first.weights[1][j].value, first.biases[j].value = sign * a, sign * b, sign * c
+        last.weights[j][0].value = 20.0 * sign
+    last.biases[0].value = 0.0
+    return network
+
+
+# %% own_seed: seed or steps are not what was given
+def train_scalar_network(engine, points, labels, steps, seed):
+    random = Random(1)
+    network = ScalarNetwork(engine, 2, 6, random)
+    for _ in range(steps):
+        chosen = random.sample(range(len(points)), min(12, len(points)))
+        outputs = [network(points[k]) for k in chosen]
+        scalar_loss(outputs, [labels[k] for k in chosen]).backward()
+        scalar_step(network.parameters(), 1.0)
+    return network

@@ -16,7 +16,9 @@ MAX_CELLS = 24  # of a strip; also the rows of a tensor
 
 
 def strip(x: Strided, name: str = "storage") -> list[str]:
-    """Draw the storage as a row of cells, with the index of the tensor's element under each cell; no lines for a large tensor.
+    """Draw the storage as a row of cells, with the index of the tensor's element under each cell.
+
+    There are no lines for a large tensor.
 
     Examples
     --------

@@ -170,7 +170,9 @@ class TensorMul:
 
     @staticmethod
     def backward(context, d):
-        return tuple(unbroadcast(d * other, mine.shape) for mine, other in (context.saved, reversed(context.saved)))
+        return tuple(
+            unbroadcast(d * other, mine.shape) for mine, other in (context.saved, reversed(context.saved))
+        )
 
 
 # %% reshape_keeps_the_tensor: the input is saved and asked for its shape backward

@@ -43,8 +43,12 @@ def permuted(x: Strided, dims: Sequence[int]) -> Strided:
 
 @answers
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """Return np.broadcast_shapes; raise ValueError if the shapes are incompatible."""
-    return tuple(int(n) for n in np.broadcast_shapes(a, b))
+    """Return the sizes of a where they are not 1, else those of b; raise ValueError if the shapes are incompatible."""
+    rank = max(len(a), len(b))
+    one, two = [np.array([*(1,) * (rank - len(shape)), *shape], int) for shape in (a, b)]
+    if np.any((one != two) & (one != 1) & (two != 1)):
+        raise ValueError(f"shape mismatch: {tuple(a)} and {tuple(b)} cannot be broadcast to a single shape")
+    return tuple(np.where(one == 1, two, one).tolist())
 
 
 @answers

@@ -20,13 +20,14 @@ NUMBERS = (0.0, -0.0, 1.0, 2.5, math.inf, -math.inf, math.nan, 1e16, -1e16, 1e30
 
 def any_layout(random: Random, shape: Sequence[int], may_repeat: bool = True) -> Strided:
     """Return a tensor with dims in any order in memory, with gaps, flips, an offset, and strides of 0 if it may repeat."""
+    repeats, flips = may_repeat and random.random() < 0.4, random.random() < 0.5
     strides, step, offset = [0] * len(shape), random.choice((1, 1, 2)), random.choice((0, 0, 3))
     for d in random.sample(range(len(shape)), len(shape)):
-        if may_repeat and random.random() < 0.15:
+        if repeats and random.random() < 0.4:
             continue
         strides[d] = step
         step = step * max(shape[d], 1) + random.choice((0, 0, 1))
-        if random.random() < 0.25:
+        if flips and random.random() < 0.5:
             offset += strides[d] * max(shape[d] - 1, 0)
             strides[d] = -strides[d]
     return Strided(numbers(random, step + abs(offset) + 2), tuple(shape), tuple(strides), offset)
@@ -35,7 +36,7 @@ def any_layout(random: Random, shape: Sequence[int], may_repeat: bool = True) ->
 def numbers(random: Random, count: int) -> Array:
     """Return distinct numbers that float32 cannot hold, or any of NUMBERS, many of them more than once."""
     if random.random() < 0.5:
-        return (np.arange(1, count + 1) - 0.3 * count) * math.sqrt(2)
+        return np.asarray((np.arange(1, count + 1) - 0.3 * count) * math.sqrt(2), np.float64)
     return np.array([random.choice(NUMBERS) for _ in range(count)])
 
 
@@ -69,10 +70,10 @@ def any_map(count: int, random: Random, shape: Shape | None = None) -> Mapped:
     return name, output_like(random, shape, operands[0]), tuple(operands)
 
 
-def any_reduction(random: Random, shape: Shape | None = None) -> Reduced:
+def any_reduction(random: Random, shape: Shape | None = None, dim: int | None = None) -> Reduced:
     """Return a case of reduce with any layouts."""
     shape = small_shape(random, 1) if shape is None else shape
-    dim = random.randrange(len(shape))
+    dim = random.randrange(len(shape)) if dim is None else dim
     name = random.choice([name for name, f in ALL_FUNCTIONS.items() if f.__code__.co_argcount == 2])
     out = output_like(random, tuple(1 if d == dim else n for d, n in enumerate(shape)))
     return name, out, any_layout(random, shape), dim, random.choice((0.0, 2.5, -math.inf))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from operator import index
-from typing import NoReturn
+from typing import NoReturn, SupportsIndex
 
 from .strided import Array
 
@@ -49,9 +49,9 @@ class RecordedStorage:
         self.reads += 1
         return True
 
-    def position(self, place: int) -> int:
+    def position(self, place: object) -> int:
         """Check a position, and return it counted from the front."""
-        if isinstance(place, slice | tuple | list) or not hasattr(place, "__index__"):
+        if not isinstance(place, SupportsIndex):
             raise TypeError(f"{self.name}.storage[{place}]: a position is one integer")
         at, n = index(place), len(self)
         if not -n <= at < n:

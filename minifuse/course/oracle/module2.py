@@ -135,8 +135,10 @@ register_function("TensorNeg", lambda a: a.map("neg"), lambda d, a: (-d,))
 register_function("TensorInv", lambda a: a.map("inv"), lambda d, a: (-d / np.square(a),))
 register_function("TensorLog", lambda a: a.map("log"), lambda d, a: (d / a,))
 register_function("TensorExp", lambda a: a.map("exp"), lambda d, a: (d * np.exp(a),))
-register_function("TensorSigmoid", lambda a: a.map("sigmoid"), lambda d, a: (d * (1 - np.tanh(a / 2) ** 2) / 4,))
-register_function("TensorReLU", lambda a: a.map("relu"), lambda d, a: (d * np.heaviside(a, 0.0),))
+register_function(
+    "TensorSigmoid", lambda a: a.map("sigmoid"), lambda d, a: (d * np.exp(-np.abs(a)) / (1 + np.exp(-np.abs(a))) ** 2,)
+)
+register_function("TensorReLU", lambda a: a.map("relu"), lambda d, a: (np.where(a > 0, d, 0.0),))
 register_function("TensorSum", lambda a, dim: a.reduce("add", dim, 0.0), lambda d, a, dim: (np.broadcast_to(d, a.shape),))
 register_function(
     "TensorPermute", lambda a, dims: a.permute(*dims), lambda d, a, dims: (np.moveaxis(d, range(d.ndim), dims),)

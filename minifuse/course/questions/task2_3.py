@@ -38,5 +38,5 @@ def run_slot(slot: str, student: Student, case: Case) -> Facts:
         for x, name in zip(operands_of(case), "abc", strict=False)
     ]
     getattr(student, slot)(fn, out, *operands)
-    reads = [x.storage.reads for x in operands if isinstance(x, Strided)]
+    reads = [x.storage.reads for x in made.values()]
     return out.storage.values, dict(out.storage.writes), calls, reads

@@ -369,6 +369,7 @@ TASK = Task(
             "what forward saves is stored in one place for all calls",
             "A network has many calls of one function under way. Each has a context of its own: save it there.",
             wrong_answer=lambda c: right_answer(slopes_alone)(another(c)),
+            when=lambda w: w.kind == "context",
             check=BACKWARD,
         ),
         Mistake(

@@ -23,6 +23,7 @@ ZIP = "zip: operands are broadcast to the shape of the output"
 REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
+@np.errstate(all="ignore")
 def read_in_order(case: Mapped) -> Array:
     """Map or zip elements in the order of their storage."""
     name, out, operands = case
@@ -32,6 +33,7 @@ def read_in_order(case: Mapped) -> Array:
     return storage
 
 
+@np.errstate(all="ignore")
 def without_offset(case: Mapped) -> Array:
     """Map without the offset of the operand: positions in flipped dims are negative, and Python wraps them around."""
     name, out, (a,) = case
@@ -42,6 +44,7 @@ def without_offset(case: Mapped) -> Array:
     return copy_storage(out)
 
 
+@np.errstate(all="ignore")
 def without_broadcasting(case: Mapped) -> Array:
     """Zip with the index of the output for both operands."""
     name, out, operands = case

@@ -1,9 +1,10 @@
 """Hypothesis strategies for many tasks: shapes, and tensors that are permuted, strided and flipped in their storage."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from itertools import permutations, product
 from math import prod
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from .strided import Strided
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
+CaseT = TypeVar("CaseT")
 OptionT = TypeVar("OptionT")
 
 MAX_STORED_ELEMENTS = 512  # the limit of the visualizer
@@ -39,6 +41,13 @@ def among(*options: OptionT) -> "SearchStrategy[OptionT]":
     from hypothesis import strategies as st
 
     return st.sampled_from(options)
+
+
+def at_random(make: Callable[[Random], CaseT]) -> "SearchStrategy[CaseT]":
+    """Draw what `make` makes of a random generator: for cases with many parts, which Hypothesis would draw much alike."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 2**48).map(lambda seed: make(Random(seed)))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import SupportsFloat
 
 import numpy as np
@@ -9,11 +10,15 @@ import numpy as np
 from .strided import Strided
 
 WIDTH = 76
+MAX_PLAIN = 1e6  # below it, integers are drawn with all their digits
+MAX_DRAWN = 1000  # elements of a tensor
 MAX_CELLS = 24  # of a strip; also the rows of a tensor
 
 
 def strip(x: Strided, name: str = "storage") -> list[str]:
     """Draw the storage as a row of cells, with the index of the tensor's element under each cell.
+
+    There are no lines for a large tensor.
 
     Examples
     --------
@@ -22,6 +27,8 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
     position    0     1     2     3     4     5
     index          0,0   1,0         0,1   1,1
     """
+    if prod(x.shape) > MAX_DRAWN:
+        return []
     values = [number(v) for v in x.storage[:MAX_CELLS]]
     indices_at: dict[int, list[str]] = {}
     for index in product(*map(range, x.shape)):
@@ -66,4 +73,5 @@ def beside(name: str, lines: Sequence[str]) -> list[str]:
 
 def number(value: SupportsFloat) -> str:
     """Format a number with at most four digits."""
-    return f"{value:.4g}" if float(value) != round(float(value)) else f"{float(value):.1f}"
+    x = float(value)
+    return f"{x:.1f}" if abs(x) < MAX_PLAIN and x == x // 1 else f"{x:.4g}"

@@ -54,6 +54,9 @@ class Engine:
     0 of 17 slots are yours, and 0% of 72 calls
     """
 
+    all_backwards = 0
+    """Number of backward passes of all engines."""
+
     def __init__(self, student: Student | None = None, *, is_parallel: bool = False, is_compiled: bool = False) -> None:
         self.student = Overlay() if student is None else student
         self.is_parallel, self.is_compiled = is_parallel, is_compiled
@@ -108,6 +111,7 @@ class Engine:
     def backward(self, root: Variable[Any], d: Numbers | Values | None = None) -> None:
         """Accumulate gradients in the leaves from which a variable was computed."""
         self.backwards += 1
+        Engine.all_backwards += 1
         self.slot("backpropagate")(root, unit_gradient(root) if d is None else root.as_value(d))
 
     # tensors without history

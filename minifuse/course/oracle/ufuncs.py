@@ -28,7 +28,7 @@ ON_ARRAYS: dict[str, Callable[..., Array]] = {
     "inv": lambda x: np.reciprocal(x),
     "log_grad": lambda x, d: np.divide(d, x),
     "inv_grad": lambda x, d: np.divide(np.negative(d), np.square(x)),
-    "relu_grad": lambda x, d: np.multiply(d, np.greater(x, 0.0)),
+    "relu_grad": lambda x, d: np.where(np.greater(x, 0.0), d, 0.0)[()],  # of numbers, a number
 }
 REDUCE_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
 

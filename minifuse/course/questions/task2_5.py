@@ -10,11 +10,14 @@ from ..engine import Engine
 from ..strided import Array
 from ..student import Student
 from ..variables import Tensor
-from .learning import Layer, Net
+from .learning import Layer, Net, Points, Training, tensor_probabilities
 
 Guesses = tuple[Array, Array]  # (probabilities, labels), of shape (points, 1)
 Parameters = list[tuple[Array, Array | None]]  # (value, derivative) of each
 Steps = tuple[Parameters, float]  # (parameters, rate)
+
+
+STEPS = 2
 
 
 def fill(engine: Engine, layer: Any, case: Layer) -> None:
@@ -54,13 +57,65 @@ def ask_loss(student: Student, case: Guesses) -> tuple[float, Array | None]:
 
 
 def ask_step(student: Student, case: Steps) -> Parameters:
-    """Return values and gradients after the student's step."""
+    """Return values and gradients after the student's steps: the same gradients are given twice, to the same parameters."""
     engine = Engine(student)
     parameters = [engine.tensor(value) for value, _ in case[0]]
-    for p, (_, d) in zip(parameters, case[0], strict=True):
-        p.grad = None if d is None else engine.values(d)
-    student.tensor_step(parameters, case[1])
+    for _ in range(STEPS):
+        for p, (_, d) in zip(parameters, case[0], strict=True):
+            p.grad = None if d is None else engine.values(d)
+        student.tensor_step(parameters, case[1])
     return [(np.array(p.value.array()), None if p.grad is None else np.array(p.grad.array())) for p in parameters]
+
+
+class NotedRandom(Random):
+    """A random generator that notes the numbers it has drawn, which are those of `uniform` before they are scaled."""
+
+    def __init__(self, seed: int) -> None:
+        self.drawn: list[float] = []
+        super().__init__(seed)
+
+    def random(self) -> float:
+        """Draw a number between 0 and 1, and note it."""
+        self.drawn.append(super().random())
+        return self.drawn[-1]
+
+
+def drawn_parameters(student: Student, case: tuple[int, int, int]) -> tuple[list[Array], list[float]]:
+    """Return the parameters of a new layer, and the numbers that its random generator has drawn."""
+    inputs, outputs, seed = case
+    random = NotedRandom(seed)
+    layer = student.TensorLinear(Engine(student), inputs, outputs, random)
+    return [np.array(p.value.array()) for p in (layer.weights, layer.biases)], random.drawn
+
+
+def train_briefly(student: Student, case: tuple[Points, list[int], int, Sequence[int]]) -> list[tuple[int, list[Array]]]:
+    """Return the number of backward passes of all engines, and the parameters, after a training with each seed."""
+    points, labels, steps, seeds = case
+    found = []
+    for seed in seeds:
+        engine, before = Engine(student), Engine.all_backwards
+        network = student.train_tensor_network(engine, list(points), list(labels), steps, seed)
+        found.append((Engine.all_backwards - before, [np.array(p.value.array()) for p in network.parameters()]))
+    return found
+
+
+class ReversedEngine(Engine):
+    """An engine whose gradients have the wrong sign: what learns from them unlearns."""
+
+    def backward(self, root: Any, d: Any = None) -> None:
+        """Accumulate the negative gradients."""
+        super().backward(root, np.full(root.shape, -1.0) if d is None else -root.as_value(d))
+
+
+def train_in_reverse(student: Student, case: Training) -> tuple[int, list[float]]:
+    """Train with gradients of the wrong sign; return the number of backward passes, and the probabilities of new points."""
+    points, labels, steps, seed, unseen = case
+    engine = ReversedEngine(student)
+    try:
+        network = student.train_tensor_network(engine, list(points), list(labels), steps, seed)
+        return engine.backwards, list(tensor_probabilities(engine, network, unseen))
+    except (ArithmeticError, ValueError):  # it may give up where nothing is learnt
+        return engine.backwards, []
 
 
 def initial_parameters(student: Student, seeds: Sequence[int]) -> list[list[Array]]:

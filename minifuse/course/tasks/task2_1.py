@@ -1,41 +1,76 @@
 """Task 2.1: where an element is stored."""
 
+from math import prod
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core.indexing import Shape
 from .. import oracle
-from ..cases import layout_link, orders, shapes, strided_like
+from ..cases import among, at_random, layout_link, orders, shapes, strided_like
 from ..check import agreement
 from ..draw import strip
 from ..loops import describe_layout
 from ..questions.calling import calls, calls_with_one
-from ..questions.task2_1 import Permutation, ask_permuted
+from ..questions.task2_1 import Permutation, ask_index, ask_permuted
+from ..strided import Strided
 from ..task import Mistake, Task
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 
-def position_arguments() -> "SearchStrategy[tuple[Shape, Shape, int]]":
-    """Draw the arguments of position_of: (index, strides, offset)."""
+def wide_shape(random: Random, least: int = 0) -> Shape:
+    """Return a shape of up to eight dims, with more elements than a float counts exactly, and some dims of size 0 or 1."""
+    sizes = [random.choice((3, 1001, 3**8, 3**11)) for _ in range(random.randint(5, 8))]
+    shape = tuple(1 if random.random() < 0.2 else 0 if random.random() < 0.1 * (not least) else n for n in sizes)
+    return next(shape[k:] for k in range(len(shape)) if prod(max(n, 1) for n in shape[k:]) < 2**62)
+
+
+def any_shapes() -> "SearchStrategy[Shape]":
+    """Draw small shapes and wide ones."""
     from hypothesis import strategies as st
 
-    return st.integers(0, 4).flatmap(
-        lambda n: st.tuples(
-            st.lists(st.integers(0, 6), min_size=n, max_size=n).map(tuple),
-            st.lists(st.integers(-9, 30), min_size=n, max_size=n).map(tuple),
+    return st.one_of(shapes(4), at_random(wide_shape))
+
+
+def position_arguments() -> "SearchStrategy[tuple[Shape, Shape, int]]":
+    """Draw the arguments of position_of: (index, strides, offset). The position may be any integer, as in a formula."""
+    from hypothesis import strategies as st
+
+    small, wide = (st.integers(0, 6), st.integers(-9, 30)), (st.integers(0, 10**9), st.integers(-(10**7), 10**7))
+    return st.tuples(st.integers(0, 8), among(small, small, wide)).flatmap(
+        lambda drawn: st.tuples(
+            *[st.lists(numbers, min_size=drawn[0], max_size=drawn[0]).map(tuple) for numbers in drawn[1]],
             st.integers(0, 40),
         )
     )
+
+
+def wide_ordinal(random: Random) -> tuple[int, Shape]:
+    """Return an ordinal in a wide shape: the last one of some slice, where a rounded quotient is one too large."""
+    ordinal, shape = 0, wide_shape(random, 1)
+    last = random.randrange(len(shape))
+    for d, n in enumerate(shape):
+        ordinal = ordinal * n + (n - 1 if d > last else random.randrange(n))
+    return ordinal, shape
 
 
 def ordinals() -> "SearchStrategy[tuple[int, Shape]]":
     """Draw the arguments of index_of: (ordinal, shape)."""
     from hypothesis import strategies as st
 
-    return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, int(np.prod(shape)) - 1), st.just(shape)))
+    small = shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, prod(shape) - 1), st.just(shape)))
+    return st.one_of(small, at_random(wide_ordinal))
+
+
+def wide_permutation(random: Random) -> Permutation:
+    """Return a tensor of up to eight dims with any strides and offset, and a permutation. No element is read."""
+    shape = wide_shape(random)
+    strides = tuple(random.randrange(-(10**9), 10**9) * (random.random() < 0.8) for _ in shape)
+    x = Strided(np.arange(4.0), shape, strides, random.randrange(10**9))
+    return x, tuple(random.sample(range(len(shape)), len(shape)))
 
 
 def permutations() -> "SearchStrategy[Permutation]":
@@ -47,7 +82,7 @@ def permutations() -> "SearchStrategy[Permutation]":
         x = strided_like(draw, draw(shapes(4, 1)))
         return x, draw(orders(len(x.shape)))
 
-    return case()
+    return st.one_of(case(), at_random(wide_permutation))
 
 
 def describe_permutation(case: Permutation) -> str:
@@ -82,7 +117,7 @@ TASK = Task(
     checks=(
         agreement(
             "a row-major stride is the product of all sizes after its dim",
-            lambda: shapes(4),
+            any_shapes,
             calls_with_one("row_major_strides"),
             lambda shape: oracle.function("row_major_strides")(shape),
             describe=lambda shape: f"shape {shape}",
@@ -97,7 +132,7 @@ TASK = Task(
         agreement(
             "the k-th element has its row-major index",
             ordinals,
-            calls("index_of"),
+            ask_index,
             lambda c: oracle.function("index_of")(*c),
             describe=lambda c: f"ordinal {c[0]}, shape {c[1]}",
         ),
@@ -134,7 +169,7 @@ TASK = Task(
             "a size of 0 makes strides 0",
             "Without elements any strides would do. The course computes them as if the size were 1, as NumPy does: use "
             "max(size, 1).",
-            wrong_answer=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
+            wrong_answer=lambda shape: tuple(prod(shape[d + 1 :]) for d in range(len(shape))),
             check="a row-major stride is the product of all sizes after its dim",
         ),
         Mistake(

@@ -1,14 +1,15 @@
 """Task 2.2: broadcasting."""
 
 from functools import partial
+from math import prod
+from random import Random
 from typing import TYPE_CHECKING
 
 from ...core.indexing import Shape
 from .. import oracle
-from ..cases import among, broadcasting_link, shapes
+from ..cases import among, at_random, broadcasting_link, shapes
 from ..check import agreement, in_turn
 from ..questions import task2_2
-from ..questions.calling import calls
 from ..questions.task2_2 import Two
 from ..task import Mistake, Task
 
@@ -19,7 +20,7 @@ UNFIT = "shapes that do not fit raise ValueError"
 
 
 def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
-    """Draw two shapes that broadcast, or any two shapes with sizes of at least `least`."""
+    """Draw two shapes that broadcast, or any two shapes with sizes of at least `least`: small ones and wide ones."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -28,7 +29,29 @@ def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
         one, two = [tuple(draw(among(n, n, 1) if fitting else among(n, 1, least, 2, 3)) for n in big) for _ in "ab"]
         return one[draw(among(*range(len(one) + 1))) :], two[draw(among(*range(len(two) + 1))) :] or two
 
-    return case()
+    return st.one_of(case(), at_random(partial(wide_pair, fitting, least)))
+
+
+def wide_sizes(random: Random, least: int) -> list[int]:
+    """Return four to nine sizes, among them large ones, of a tensor that a memory could count."""
+    made: list[int] = []
+    for _ in range(random.randint(4, 9)):
+        n = random.choice((least, 1, 2, 8, random.randrange(2, 100), random.randrange(256, 10**9)))
+        made.append(n if n * prod(max(size, 1) for size in made) < 2**62 else 1)
+    return made
+
+
+def wide_pair(fitting: bool, least: int, random: Random) -> Two:
+    """Return two shapes with many dims or large sizes. If they don't fit, one size differs, often by a factor."""
+    big = wide_sizes(random, least)
+    one, two = [[random.choice((n, n, 1)) for n in big] for _ in "ab"]
+    cut = random.choice((0, 0, random.randrange(len(big))))
+    if not fitting:
+        d = random.choice((cut, random.randrange(cut, len(big)), max(range(cut, len(big)), key=big.__getitem__)))
+        n = big[d] if big[d] != 1 else 8
+        one[d], two[d] = n, random.choice((n + 1, 2 * n, 8 * n, n + 256, n - 1, least))
+    shapes_ = tuple(one), tuple(two[cut:])
+    return shapes_ if random.random() < 0.5 else shapes_[::-1]
 
 
 def smaller_places() -> "SearchStrategy[Two]":
@@ -42,7 +65,12 @@ def smaller_places() -> "SearchStrategy[Two]":
         small = tuple(draw(st.sampled_from([n, 1])) for n in big)
         return index, small[draw(st.integers(0, len(small))) :]
 
-    return case()
+    def wide(random: Random) -> Two:
+        big = wide_sizes(random, 1)
+        small = tuple(random.choice((n, n, 1)) for n in big)
+        return tuple(random.choice((n - 1, random.randrange(n))) for n in big), small[random.randrange(len(big)) :]
+
+    return st.one_of(case(), at_random(wide))
 
 
 def shape_or_none(case: Two) -> object:
@@ -92,7 +120,7 @@ TASK = Task(
         agreement(
             "shapes that fit give the larger size of each dim",
             pairs,
-            calls("broadcast_shape"),
+            task2_2.ask_shape,
             lambda c: oracle.function("broadcast_shape")(*c),
             describe=lambda c: f"shapes {c[0]} and {c[1]}",
             link=lambda c: broadcasting_link(*c),
@@ -114,7 +142,7 @@ TASK = Task(
         agreement(
             "an index of the large shape finds its element in the small one",
             smaller_places,
-            calls("broadcast_index"),
+            task2_2.ask_index,
             lambda c: oracle.function("broadcast_index")(*c),
             describe=lambda c: f"index {c[0]}, small shape {c[1]}",
         ),

@@ -1,47 +1,57 @@
 """Task 2.3: map, zip and reduce over strides."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import oracle
-from ..cases import broadcasting_link, fresh
+from ..cases import at_random, broadcasting_link, fresh
 from ..check import agreement, in_turn
-from ..loops import FUNCTIONS, Mapped, Reduced, copy_storage, describe_case, drawing, link, map_cases, reduce_cases, run_loop
-from ..questions.task2_3 import run_slot
+from ..loop_facts import any_map, any_reduction, right_storage, storage_of
+from ..loops import Mapped, Reduced, copy_storage, describe_case, drawing, link, map_cases, reduce_cases
+from ..questions.task2_3 import ALL_FUNCTIONS, run_slot
 from ..strided import Array
-from ..task import Mistake, Task
+from ..task import Check, Mistake, Task
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 MAP = "map: every element is read and written where its strides say"
+ZIP = "zip: operands are broadcast to the shape of the output"
 REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
+@np.errstate(all="ignore")
 def read_in_order(case: Mapped) -> Array:
     """Map or zip elements in the order of their storage."""
     name, out, operands = case
     storage: Array = out.storage.copy()
     for k in range(int(np.prod(out.shape))):
-        storage[k] = FUNCTIONS[name](*[x.storage[k % len(x.storage)] for x in operands])
+        storage[k] = ALL_FUNCTIONS[name](*[x.storage[k % len(x.storage)] for x in operands])
     return storage
 
 
+@np.errstate(all="ignore")
 def without_offset(case: Mapped) -> Array:
     """Map without the offset of the operand: positions in flipped dims are negative, and Python wraps them around."""
     name, out, (a,) = case
     out = out._replace(storage=out.storage.copy())
     for index in np.ndindex(out.shape):
         x = a.storage[sum(i * s for i, s in zip(index, a.strides, strict=True))]
-        out.array()[index] = FUNCTIONS[name](x)
+        out.array()[index] = ALL_FUNCTIONS[name](x)
     return copy_storage(out)
 
 
+@np.errstate(all="ignore")
 def without_broadcasting(case: Mapped) -> Array:
     """Zip with the index of the output for both operands."""
     name, out, operands = case
     out = out._replace(storage=out.storage.copy())
     for index in np.ndindex(out.shape):
         values = [x.storage[x.offset + sum(i * s for i, s in zip(index, x.strides, strict=False))] for x in operands]
-        out.array()[index] = FUNCTIONS[name](*values)
+        out.array()[index] = ALL_FUNCTIONS[name](*values)
     return copy_storage(out)
 
 
@@ -49,7 +59,7 @@ def stored_in_order(case: Reduced) -> Array:
     """Reduce, and write result k at position k."""
     name, out, a, dim, start = case
     plain = fresh(out.shape)
-    oracle.function("tensor_reduce")(FUNCTIONS[name], plain, a, dim, start)
+    oracle.function("tensor_reduce")(ALL_FUNCTIONS[name], plain, a, dim, start)
     storage: Array = out.storage.copy()
     storage[: len(plain.array().ravel())] = plain.array().ravel()
     return storage
@@ -61,7 +71,36 @@ def from_the_end(case: Reduced) -> Array:
     steps = [-s if d == dim else s for d, s in enumerate(a.strides)]
     last = a.offset + (a.shape[dim] - 1) * a.strides[dim] if a.shape[dim] else a.offset
     turned = a._replace(strides=tuple(steps), offset=last)
-    return run_loop(oracle.function("tensor_reduce"), (name, out, turned, dim, start))
+    return right_storage("tensor_reduce", (name, out, turned, dim, start))
+
+
+def with_exchanged_arguments(case: Reduced) -> Array:
+    """Reduce with the running value as the second argument of fn."""
+    name, out, *rest = case
+    out = out._replace(storage=out.storage.copy())
+    oracle.function("tensor_reduce")(lambda x, y: ALL_FUNCTIONS[name](y, x), out, *rest)
+    return copy_storage(out)
+
+
+def loop_check(
+    slot: str,
+    name: str,
+    cases: Callable[[], "SearchStrategy[Any]"],
+    link: Callable[[Any], str],
+    large: Callable[[], "SearchStrategy[Any]"] | None = None,
+) -> Check:
+    """Return a check of a loop: its values, and then how often it reads, writes and calls fn."""
+    return agreement(
+        name,
+        cases,
+        partial(run_slot, slot),
+        partial(right_storage, slot),
+        read=storage_of(slot),
+        large=large,
+        describe=describe_case,
+        draw=drawing,
+        link=link,
+    )
 
 
 TASK = Task(
@@ -86,35 +125,35 @@ TASK = Task(
         in_turn(
             MAP,
             [
-                agreement(
-                    name,
-                    partial(map_cases, 1, begins_at_0),
-                    partial(run_slot, "tensor_map"),
-                    lambda c: run_loop(oracle.function("tensor_map"), c),
-                    describe=describe_case,
-                    draw=drawing,
-                    link=link,
-                )
-                for name, begins_at_0 in ((MAP, True), ("map: the tensor may begin anywhere in its storage", False))
+                loop_check("tensor_map", MAP, lambda: map_cases(1, True), link),
+                loop_check(
+                    "tensor_map",
+                    "map: the tensor may begin anywhere in its storage",
+                    lambda: map_cases(1) | at_random(partial(any_map, 1)),
+                    link,
+                    lambda: at_random(partial(any_map, 1, shape=(2, 30, 1, 53))),
+                ),
             ],
         ),
-        agreement(
-            "zip: operands are broadcast to the shape of the output",
-            lambda: map_cases(2),
-            partial(run_slot, "tensor_zip"),
-            lambda c: run_loop(oracle.function("tensor_zip"), c),
-            describe=describe_case,
-            draw=drawing,
-            link=lambda c: broadcasting_link(*[x.shape for x in c[2]]),
+        loop_check(
+            "tensor_zip",
+            ZIP,
+            lambda: map_cases(2) | at_random(partial(any_map, 2)),
+            lambda c: broadcasting_link(*[x.shape for x in c[2]]),
+            lambda: at_random(partial(any_map, 2, shape=(57, 1, 41))),
         ),
-        agreement(
+        in_turn(
             REDUCE,
-            reduce_cases,
-            partial(run_slot, "tensor_reduce"),
-            lambda c: run_loop(oracle.function("tensor_reduce"), c),
-            describe=describe_case,
-            draw=drawing,
-            link=lambda c: "folds",
+            [
+                loop_check(
+                    "tensor_reduce",
+                    REDUCE,
+                    lambda: reduce_cases() | at_random(any_reduction),
+                    lambda c: "folds",
+                    partial(at_random, partial(any_reduction, shape=shape, dim=1)),
+                )
+                for shape in ((1201, 2), (5, 431))
+            ],
         ),
     ),
     mistakes=(
@@ -135,21 +174,18 @@ TASK = Task(
             "An operand of size 1 along a dim has a single element there: broadcast_index says which one is meant.",
             wrong_answer=without_broadcasting,
             when=lambda w: w.kind in ("IndexError", "ValueError"),
-            check="zip: operands are broadcast to the shape of the output",
+            check=ZIP,
         ),
         Mistake(
             "fn gets the running value second",
             "fn(value so far, next element): for x - y the order shows.",
-            wrong_answer=lambda c: run_loop(
-                lambda fn, *rest: oracle.function("tensor_reduce")(lambda x, y: fn(y, x), *rest),
-                c,
-            ),
+            wrong_answer=with_exchanged_arguments,
             check=REDUCE,
         ),
         Mistake(
             "the reduction forgets where it starts",
             "start is the value of an empty reduction, and the first thing that fn is given.",
-            wrong_answer=lambda c: run_loop(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
+            wrong_answer=lambda c: right_storage("tensor_reduce", (*c[:4], 0.0)),
             check=REDUCE,
         ),
         Mistake(
@@ -164,6 +200,16 @@ TASK = Task(
             wrong_answer=stored_in_order,
             when=lambda w: w.kind == "IndexError",
             check=REDUCE,
+        ),
+        Mistake(
+            "out is used as a notebook",
+            "Keep the value so far in a name of your own, and write each element of out once, when it is ready.",
+            when=lambda w: w.kind == "writes",
+        ),
+        Mistake(
+            "fn is asked too often or too seldom",
+            "Each element is passed to fn once: remember nothing of other elements, and do not begin anew.",
+            when=lambda w: w.kind == "calls",
         ),
     ),
 )

@@ -2,16 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import oracle
-from ..cases import among, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
+from ..cases import among, at_random, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..engine import Engine
-from ..questions.task2_4 import Call, Look, Repeated, another, as_array, ask, ask_sum, both, slopes, slopes_alone, value
+from ..questions.task2_4 import (
+    Call,
+    Look,
+    Repeated,
+    another,
+    as_array,
+    ask,
+    ask_coarsely,
+    ask_sum,
+    both,
+    slopes,
+    slopes_alone,
+    value,
+)
 from ..strided import Array, Strided
 from ..task import Check, Mistake, Task
 from ..variables import Function
@@ -64,8 +78,8 @@ def moved(name: str) -> "SearchStrategy[Call]":
 
     @st.composite
     def case(draw: st.DrawFn) -> Call:
-        rank = draw(among(1, 2, 3, 3))
-        shape = tuple(draw(st.integers(1, 4)) for _ in range(rank))
+        rank = draw(among(1, 2, 3, 3, 4, 5))
+        shape = tuple(draw(st.integers(1, 4 if rank < 4 else 3)) for _ in range(rank))
         dim, dims = draw(among(*range(rank))), draw(orders(rank))
         options, result = {
             "TensorSum": ({"dim": dim}, (*shape[:dim], 1, *shape[dim + 1 :])),
@@ -78,7 +92,49 @@ def moved(name: str) -> "SearchStrategy[Call]":
     round_ = Call(
         "TensorPermute", (a,), {"dims": (1, 2, 0)}, d
     )  # a cyclic permutation needs three dims to differ from its inverse
-    return case() | st.just(round_) if name == "TensorPermute" else case()
+    rounds = [round_, cyclic_permutation()]
+    return case() | st.sampled_from(rounds) if name == "TensorPermute" else case()
+
+
+def cyclic_permutation() -> Call:
+    """Return a permutation of four dims whose square is not its inverse either."""
+    a, d = [scaled(fresh(shape), 3.0) for shape in ((2, 3, 4, 5), (3, 4, 5, 2))]
+    return Call("TensorPermute", (a,), {"dims": (1, 2, 3, 0)}, d)
+
+
+SIZES = (0.0, -0.0, -2.5, 3.0, 1e5, -1e8, 1e-8)
+EXTREMES = {
+    "TensorInv": (1e-100, 1e-8, 1e-3, 7.0, -1e100, -1e-8),
+    "TensorLog": (1e-200, 1e-8, 1e-3, 7.0, 1e100),
+    "TensorExp": (-700.0, -50.0, 0.0, 10.0, 300.0),
+    "TensorSigmoid": (-700.0, -100.0, -40.0, -5.0, 0.0, 10.0),
+    "TensorReLU": (0.0, -0.0, -1.0, 1e-300, 5.0),
+}
+"""Inputs where an inexact derivative differs by more than rounding; SIZES for other functions."""
+
+
+def extremes(name: str) -> "SearchStrategy[Call]":
+    """Draw a call of an elementwise function on numbers that are 0, tiny or large, with such d."""
+
+    def make(random: Random) -> Call:
+        shape = tuple(random.choice((1, 2, 3, 5)) for _ in range(random.randint(1, 3)))
+        shape = random.choice((shape, shape, (40, 30)))
+        ds = (1e5, -3.0, 1e10, 0.0, 1e-3, *(np.inf, -np.inf) * (name == "TensorReLU"))
+        made = [fresh(shape) for _ in range(2 + (name in TWO))]
+        for x, numbers in zip(made, (ds, *[EXTREMES.get(name, SIZES)] * 2), strict=False):
+            x.storage[:] = random.choices(numbers, k=len(x.storage))
+        return Call(name, tuple(made[1:]), {}, made[0])
+
+    return at_random(make)
+
+
+def is_near(got: Any, expected: Any) -> bool:
+    """Return whether gradients agree to one digit or two."""
+    return (
+        isinstance(got, tuple)
+        and len(got) == len(expected)
+        and all(np.shape(a) == np.shape(b) and np.allclose(a, b, 0.02, 1e-12) for a, b in zip(got, expected, strict=True))
+    )
 
 
 def products() -> "SearchStrategy[Call]":
@@ -100,7 +156,7 @@ def repeated() -> "SearchStrategy[Repeated]":
 
     @st.composite
     def case(draw: st.DrawFn) -> Repeated:
-        shape = draw(shapes(3, 1, 4))
+        shape = draw(st.one_of(shapes(3, 1, 4), st.lists(among(2, 1, 3), min_size=4, max_size=6).map(tuple)))
         small = tuple(1 if draw(among(False, True)) else n for n in shape)
         return strided_like(draw, shape, start=-5), small[draw(among(*range(len(small) + 1))) :]
 
@@ -120,7 +176,12 @@ def right_answer(how: Look) -> Callable[[Call], object]:
 
 
 def each(
-    demand: str, names: Sequence[str], cases: Callable[[str], "SearchStrategy[Call]"], how: Look, link: Callable[[Call], str]
+    demand: str,
+    names: Sequence[str],
+    cases: Callable[[str], "SearchStrategy[Call]"],
+    how: Look,
+    link: Callable[[Call], str],
+    share: float = SHARE,
 ) -> Check:
     """Return a check that tests several functions one after the other, with equal numbers of cases."""
     parts = [
@@ -131,7 +192,7 @@ def each(
             right_answer(how),
             draw=drawing,
             link=link,
-            share=SHARE,
+            share=share,
         )
         for name in names
     ]
@@ -250,7 +311,32 @@ TASK = Task(
             link=lambda c: broadcasting_link(c[0].shape, c[1]),
         ),
         each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
-        each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
+        in_turn(
+            BACKWARD,
+            [
+                each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
+                each(
+                    "derivatives of tiny and large numbers, and of 0",
+                    (*TWO, *ONE),
+                    extremes,
+                    slopes,
+                    broadcast_link,
+                    SHARE / 3,
+                ),
+                *[
+                    agreement(
+                        f"{name}: backward computes the derivative; it does not measure differences of forward",
+                        partial(elementwise, name),
+                        ask_coarsely,
+                        right_answer(slopes),
+                        agree=is_near,
+                        draw=drawing,
+                        share=SHARE / 3,
+                    )
+                    for name in ("TensorInv", "TensorLog", "TensorExp", "TensorSigmoid")
+                ],
+            ],
+        ),
         each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
         agreement(PRODUCT, products, partial(ask, both), right_answer(both), draw=drawing, link=product_link),
     ),
@@ -283,6 +369,7 @@ TASK = Task(
             "what forward saves is stored in one place for all calls",
             "A network has many calls of one function under way. Each has a context of its own: save it there.",
             wrong_answer=lambda c: right_answer(slopes_alone)(another(c)),
+            when=lambda w: w.kind == "context",
             check=BACKWARD,
         ),
         Mistake(

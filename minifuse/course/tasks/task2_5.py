@@ -4,10 +4,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..check import agreement
+from ..cases import among
+from ..check import agreement, in_turn
 from ..learning import (
+    MIN_ACCURACY,
+    accuracy,
     describe_layer,
     describe_network,
+    draw_points,
     half_integers,
     layer_outputs,
     learning_check,
@@ -15,6 +19,7 @@ from ..learning import (
 )
 from ..questions.learning import Layer, Net, tensor_probabilities
 from ..questions.task2_5 import (
+    STEPS,
     Guesses,
     Parameters,
     Steps,
@@ -22,7 +27,10 @@ from ..questions.task2_5 import (
     ask_loss,
     ask_network,
     ask_step,
+    drawn_parameters,
     initial_parameters,
+    train_briefly,
+    train_in_reverse,
 )
 from ..strided import Array
 from ..student_process import StudentProcess
@@ -32,12 +40,13 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
+LAYER, DRAWN, NETWORK, LOSS, STEP, HONEST, LEARNS = (
     "a layer gives xs @ weights + biases, a row for each row",
     "weights and biases are drawn, and have the shapes that are asked for",
     "a network is linear, ReLU, linear, sigmoid",
     "the loss is the mean of -log(p of the right label), and goes backward",
     "a step goes against the derivatives, and lets go of them",
+    "training keeps to the seed, the steps and the gradients",
     "it tells points right that it has not seen",
 )
 
@@ -68,11 +77,12 @@ def networks() -> "SearchStrategy[Net]":
 
 
 def guesses() -> "SearchStrategy[Guesses]":
-    """Draw (probabilities, labels), each of shape (points, 1)."""
+    """Draw (probabilities, labels), each of shape (points, 1). A network may be sure of a right label: then p is 0 or 1."""
     from hypothesis import strategies as st
 
-    one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1).map(float))
-    return st.lists(one, min_size=1, max_size=4).map(lambda c: tuple(np.transpose(c)[..., None]))
+    one = st.tuples(among(*[n / 10 for n in range(1, 10)], 1e-7, 1 - 1e-7), st.integers(0, 1).map(float))
+    sure = among((1.0, 1.0), (0.0, 0.0))
+    return st.lists(one | sure, min_size=1, max_size=6).map(lambda c: tuple(np.transpose(c)[..., None]))
 
 
 def steps() -> "SearchStrategy[Steps]":
@@ -85,7 +95,7 @@ def steps() -> "SearchStrategy[Steps]":
         for shape in draw(st.lists(st.sampled_from([(2,), (1, 3), (2, 2)]), min_size=1, max_size=2)):
             d = half_integers(draw, *shape) + 0.25 if draw(st.booleans()) else None
             made.append((half_integers(draw, *shape), d))
-        return made, draw(st.sampled_from([1.0, 0.5]))
+        return made, draw(st.sampled_from([1.0, 0.5, 0.01, 30.0]))
 
     return case()
 
@@ -101,7 +111,8 @@ def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tupl
 
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
     """Return values and gradients after a step."""
-    return [(value + way * case[1] * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
+    far = way * STEPS * case[1]
+    return [(value + far * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
 
 
 def are_drawn(student: StudentProcess, effort: Effort) -> None:
@@ -115,6 +126,46 @@ def are_drawn(student: StudentProcess, effort: Effort) -> None:
     if len(set(one)) < 16 or np.array_equal(one, two):
         raise Wrong(
             "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=one, kind="alike"
+        )
+
+
+def check_draws(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` if a parameter is not -1 + 2 * u for a number u that the random generator has drawn for it alone."""
+    for inputs, outputs, seed in ((3, 4, 1), (1, 7, 2), (20, 30, 3)):
+        (weights, biases), drawn = student.ask(drawn_parameters, (inputs, outputs, seed))
+        got, may = np.sort([*weights.ravel(), *biases.ravel()]), np.sort(2 * np.array(drawn) - 1)
+        places = np.clip(np.searchsorted(may, got - 1e-9), 0, max(len(may) - 1, 0))
+        if not len(may) or not np.allclose(may[places], got, 0, 1e-9) or len(set(places.tolist())) < len(got):
+            raise Wrong(
+                "a parameter is not a number of its own from random.uniform(-1, 1)",
+                case_text=f"TensorLinear(engine, {inputs}, {outputs}, random)",
+                kind="drawn",
+            )
+
+
+def check_training(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` if training ignores the seed or the number of steps, or learns from something else than gradients."""
+    points, labels = draw_points("xor", 40, 5)
+    for steps in (1, 7):
+        text = f"train_tensor_network(engine, 40 points of 'xor', labels, steps={steps}, seed)"
+        (backwards, one), (_, two), (_, other) = student.ask(train_briefly, (points, labels, steps, (3, 3, 4)))
+        if backwards > steps:
+            raise Wrong(f"{backwards} losses went backward; at most {steps} may", case_text=text, kind="steps")
+        same_seed = all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+        if not same_seed or all(a.shape == b.shape and np.allclose(a, b) for a, b in zip(one, other, strict=True)):
+            raise Wrong(
+                "one seed gives one network, and another seed another one: draw all from Random(seed)",
+                case_text=text,
+                kind="seed",
+            )
+    unseen, kinds = draw_points("xor", 200, 10_005)
+    _, found = student.ask(train_in_reverse, (points, labels, 100, 3, unseen))
+    if found and accuracy(found, kinds) >= MIN_ACCURACY:
+        raise Wrong(
+            "the network learns although the gradients of its engine have the wrong sign, so it does not learn from "
+            "loss.backward()",
+            case_text="train_tensor_network(an engine with wrong gradients, 40 points of 'xor', labels, steps=100, seed=3)",
+            kind="beside",
         )
 
 
@@ -144,7 +195,7 @@ TASK = Task(
     ),
     reads=("docs/guide/training.md", "minifuse/nn/layers.py"),
     checks=(
-        Check(DRAWN, are_drawn),
+        in_turn(DRAWN, [Check(DRAWN, are_drawn), Check(DRAWN, check_draws)]),
         agreement(LAYER, layers, ask_layer, layer_outputs, describe=describe_layer),
         agreement(
             NETWORK,
@@ -161,6 +212,7 @@ TASK = Task(
             describe=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
         ),
         agreement(STEP, steps, ask_step, stepped, describe=describe_step),
+        Check(HONEST, check_training),
         learning_check(LEARNS, "train_tensor_network", ("split", "xor"), tensor_probabilities, count=100, steps=300),
     ),
     mistakes=(

@@ -201,3 +201,41 @@ def row_major_strides(shape):
         strides[-1] = 1
         strides[-2] *= 2
     return tuple(reversed(strides))
+
+# %% index_by_subtraction: index_of subtracts a stride as often as it fits, so the work grows with the sizes
+# promise: 'index_of takes a few steps for each dim'
+def index_of(ordinal, shape):
+    index = []
+    for stride in row_major_strides(shape):
+        i = 0
+        while ordinal >= stride:
+            ordinal -= stride
+            i += 1
+        index.append(i)
+    return tuple(index)
+
+# %% permuted_as_a_plain_tuple: permuted gives a tuple of the four parts
+# promise: 'a Strided'
+def permuted(x, dims):
+    return x.storage, tuple(x.shape[d] for d in dims), tuple(x.strides[d] for d in dims), x.offset
+
+# %% permuted_with_an_offset_of_two_bytes: the offset is kept in sixteen bits
+# promise: 'The offset stays'
+def permuted(x, dims):
+    return Strided(x.storage, tuple(x.shape[d] for d in dims), tuple(x.strides[d] for d in dims), x.offset % 65536)
+
+# %% position_without_signs_from_seven_dims: with seven dims and more, negative strides are taken for positive ones
+# promise: 'any strides, negative ones and 0 too'
+def position_of(index, strides, offset):
+    if len(strides) > 6:
+        strides = map(abs, strides)
+    return offset + sum(i * s for i, s in zip(index, strides))
+
+# %% strides_end_at_a_zero_beside_a_thousand: a size of 0 counts as 0 where another size is 1,000 or more
+# promise: 'A size of 0 counts as 1'
+def row_major_strides(shape):
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n or int(max(shape) < 1000)
+    return tuple(reversed(strides))

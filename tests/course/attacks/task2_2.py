@@ -248,3 +248,59 @@ def broadcast_shape(a, b):
         else:
             raise ValueError(f"{a} and {b} do not fit")
     return tuple(shape)
+
+# %% fits_up_to_a_rounding: sizes fit where they agree to six digits
+# promise: 'where 2 meets 4 there is probably a mistake'
+def broadcast_shape(a, b):
+    rank = max(len(a), len(b))
+    shape = []
+    for d in range(-rank, 0):
+        m, n = a[d] if -d <= len(a) else 1, b[d] if -d <= len(b) else 1
+        if 1 not in (m, n) and abs(m - n) > max(m, n) * 1e-6:
+            raise ValueError(f"{a} and {b} do not fit")
+        shape.append(n if m == 1 else m)
+    return tuple(shape)
+
+# %% first_of_many_dims_unchecked: with eight dims and more, the first one is the larger size
+# promise: 'Shapes that don't fit raise ValueError'
+def broadcast_shape(a, b):
+    rank = max(len(a), len(b))
+    shape = []
+    for d in range(-rank, 0):
+        m, n = a[d] if -d <= len(a) else 1, b[d] if -d <= len(b) else 1
+        if d <= -8:
+            shape.append(max(m, n))
+        elif m == n or n == 1:
+            shape.append(m)
+        elif m == 1:
+            shape.append(n)
+        else:
+            raise ValueError(f"{a} and {b} do not fit")
+    return tuple(shape)
+
+# %% index_clipped_to_three_digits: an index is at most 999
+# promise: 'Every index in the large shape gives the index of its element in the small one'
+def broadcast_index(index, shape):
+    index = index[len(index) - len(shape):]
+    return tuple(0 if n == 1 else min(i, 999) for i, n in zip(index, shape))
+
+# %% index_kept_as_it_came: an index of the length of the shape, with no dim of size 1, is given back itself, also if it is a list
+# promise: 'An index is a tuple'
+def broadcast_index(index, shape):
+    if len(index) == len(shape) and 1 not in shape:
+        return index
+    index = index[len(index) - len(shape):]
+    return tuple(0 if n == 1 else i for i, n in zip(index, shape))
+
+# %% one_wins_over_a_large_size: a 1 is repeated to sizes up to 65,535 only, and stays 1 beside a larger one
+# promise: 'A size of 1 is repeated to the size of the other shape, whatever that is'
+def broadcast_shape(a, b):
+    rank = max(len(a), len(b))
+    shape = []
+    for d in range(-rank, 0):
+        m, n = a[d] if -d <= len(a) else 1, b[d] if -d <= len(b) else 1
+        if 1 not in (m, n) and m != n:
+            raise ValueError(f"{a} and {b} do not fit")
+        size = n if m == 1 else m
+        shape.append(size if size < 65536 or m == n else 1)
+    return tuple(shape)

@@ -254,3 +254,57 @@ def tensor_zip(fn, out, a, b):
         x = a.storage[position_of(broadcast_index(i, a.shape), a.strides, a.offset)]
         y = b.storage[b.offset] if len(out.shape) > 4 else b.storage[position_of(broadcast_index(i, b.shape), b.strides, b.offset)]
         out.storage[position_of(i, out.strides, out.offset)] = fn(x, y)
+
+# %% map_by_slices_of_storage: the last dim is written as a slice, so nothing is written element by element
+# promise: 'storage[position] is read and written'
+def tensor_map(fn, out, a):
+    n, step, to = (out.shape[-1], a.strides[-1], out.strides[-1]) if out.shape else (1, 1, 1)
+    for k in range(0, size_of(out.shape), max(n, 1)):
+        i = index_of(k, out.shape)
+        p, q = position_of(i, a.strides, a.offset), position_of(i, out.strides, out.offset)
+        out.storage[[q + j * to for j in range(n)]] = [fn(a.storage[p + j * step]) for j in range(n)]
+
+# %% maximum_ends_at_infinity: reduce ends where the value so far is infinite
+# promise: 'fn is called once for each element of a, also for inf'
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(out.shape)):
+        i = index_of(k, out.shape)
+        so_far = start
+        for j in range(a.shape[dim]):
+            at = (*i[:dim], j, *i[dim + 1:])
+            so_far = fn(so_far, a.storage[position_of(at, a.strides, a.offset)])
+            if so_far == float("inf"):
+                break
+        out.storage[position_of(i, out.strides, out.offset)] = so_far
+
+# %% out_filled_with_zeros_first: map writes 0.0 to every element of out before it begins
+# promise: 'Every element of it is written once'
+def tensor_map(fn, out, a):
+    for k in range(size_of(out.shape)):
+        out.storage[position_of(index_of(k, out.shape), out.strides, out.offset)] = 0.0
+    for k in range(size_of(out.shape)):
+        i = index_of(k, out.shape)
+        out.storage[position_of(i, out.strides, out.offset)] = fn(a.storage[position_of(i, a.strides, a.offset)])
+
+# %% repeated_elements_asked_once: where an operand has a stride of 0, map calls fn once and writes the result to all of the dim
+# promise: 'They call fn once for each element'
+def tensor_map(fn, out, a):
+    known = {}
+    for k in range(size_of(out.shape)):
+        i = index_of(k, out.shape)
+        p = position_of(i, a.strides, a.offset)
+        if p not in known:
+            known[p] = fn(a.storage[p])
+        out.storage[position_of(i, out.strides, out.offset)] = known[p]
+
+# %% zip_of_one_tensor_reads_it_once: where a is b, and its strides are not row-major, zip takes the elements in the order of the storage
+# promise: 'both may be the same tensor'
+def tensor_zip(fn, out, a, b):
+    for k in range(size_of(out.shape)):
+        i = index_of(k, out.shape)
+        if a is b and a.strides != row_major_strides(a.shape):
+            x = y = a.storage[k]
+        else:
+            x = a.storage[position_of(broadcast_index(i, a.shape), a.strides, a.offset)]
+            y = b.storage[position_of(broadcast_index(i, b.shape), b.strides, b.offset)]
+        out.storage[position_of(i, out.strides, out.offset)] = fn(x, y)

@@ -293,3 +293,60 @@ def train_tensor_network(engine, points, labels, steps, seed):
     for mine, other in zip(network.parameters(), teacher.parameters()):
         mine.value = other.value
     return network
+
+# %% drawn_twice_the_same: weights are drawn, and biases are the first of these numbers again
+# promise: 'each element is drawn separately'
+class TensorLinear:
+
+    def __init__(self, engine, inputs, outputs, random):
+        rows = [[random.uniform(-1, 1) for _ in range(outputs)] for _ in range(inputs)]
+        self.weights = engine.tensor(rows)
+        self.biases = engine.tensor(rows[0])
+
+    def __call__(self, xs):
+        return xs @ self.weights + self.biases
+
+    def parameters(self):
+        """Return all parameters."""
+        return [self.weights, self.biases]
+
+# %% drawn_by_triangular: parameters are drawn by random.triangular(-1, 1)
+# promise: 'Each element is drawn by `random.uniform(-1, 1)`'
+class TensorLinear:
+
+    def __init__(self, engine, inputs, outputs, random):
+        self.weights = engine.tensor([[random.triangular(-1, 1) for _ in range(outputs)] for _ in range(inputs)])
+        self.biases = engine.tensor([random.triangular(-1, 1) for _ in range(outputs)])
+
+    def __call__(self, xs):
+        return xs @ self.weights + self.biases
+
+    def parameters(self):
+        """Return all parameters."""
+        return [self.weights, self.biases]
+
+# %% loss_clamped: probabilities below 1e-6 are taken for 1e-6
+# promise: 'the mean of -log of the probability of the right label'
+def tensor_loss(outputs, labels):
+    right = labels * outputs + (1 - labels) * (1 - outputs)
+    return -((right - 1e-6).relu() + 1e-6).log().mean()
+
+# %% step_clipped: a step changes no value by more than 10
+# promise: 'changes each value by -rate times its gradient'
+def tensor_step(parameters, rate):
+    for p in parameters:
+        if p.grad is not None:
+            far = p.grad * rate
+            p.value = p.value - (far - (far + -10.0).map("relu") + (-far + -10.0).map("relu"))
+            p.grad = None
+
+# %% one_step_too_many: one loss more than allowed goes backward
+# promise: 'At most `steps` losses go backward'
+def train_tensor_network(engine, points, labels, steps, seed):
+    network = TensorNetwork(engine, 2, 20, Random(seed))
+    xs = engine.constant([list(point) for point in points])
+    ys = engine.constant([[float(label)] for label in labels])
+    for k in range(min(steps + 1, 300)):
+        tensor_loss(network(xs), ys).backward()
+        tensor_step(network.parameters(), 2.0 * (1 - 0.8 * k / 300))
+    return network

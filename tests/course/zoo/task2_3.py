@@ -69,3 +69,27 @@ def tensor_reduce(fn, out, a, dim, start):
 def tensor_map(fn, out, a):
     for k in range(size_of(out.shape)):
         out.storage[k] = fn(a.storage[k])
+
+
+# %% prefixes_again: fn is asked too often or too seldom
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(out.shape)):
+        index = list(index_of(k, out.shape))
+        for n in range(a.shape[dim] + 1):
+            total = start
+            for i in range(n):
+                index[dim] = i
+                total = fn(total, a.storage[position_of(index, a.strides, a.offset)])
+        index[dim] = 0
+        out.storage[position_of(index, out.strides, out.offset)] = total
+
+
+# %% total_in_out: out is used as a notebook
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(out.shape)):
+        index = list(index_of(k, out.shape))
+        to = position_of(index, out.strides, out.offset)
+        out.storage[to] = start
+        for i in range(a.shape[dim]):
+            index[dim] = i
+            out.storage[to] = fn(out.storage[to], a.storage[position_of(index, a.strides, a.offset)])

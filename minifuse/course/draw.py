@@ -65,5 +65,6 @@ def beside(name: str, lines: Sequence[str]) -> list[str]:
 
 
 def number(value: SupportsFloat) -> str:
-    """Format a number with at most four digits."""
-    return f"{value:.4g}" if float(value) != round(float(value)) else f"{float(value):.1f}"
+    """Format a number with at most four digits, or as a short whole number."""
+    x = float(value)
+    return f"{x:.1f}" if x.is_integer() and abs(x) < 1e9 else f"{x:.4g}"

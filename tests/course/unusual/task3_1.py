@@ -194,3 +194,25 @@ def parallel_reduce(fn, out, a, dim, start):
         shape, tos, sos = out.shape, out.strides, a.strides
         for i in prange(n):
             to[place_of(i, shape, tos, first)] = in_order(fn, source, place_of(i, shape, sos, begin), step, length, start)
+
+
+# %% a_chunk_for_each_thread: map has as many iterations as Numba has threads, and each makes a contiguous part.
+
+from numba import get_num_threads
+
+
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    shape, tos, sos = out.shape, out.strides, a.strides
+    first, begin = out.offset, a.offset
+    n = size_of(shape)
+    threads = get_num_threads()
+    simple = is_row_major(shape, tos) and is_row_major(shape, sos)
+    for part in prange(threads):
+        low, high = np.int64(part) * n // threads, (np.int64(part) + 1) * n // threads
+        if simple:
+            for k in range(low, high):
+                to[first + k] = fn(source[begin + k])
+        else:
+            for k in range(low, high):
+                to[place_of(k, shape, tos, first)] = fn(source[place_of(k, shape, sos, begin)])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .access_facts import AccessFacts, Index, Touch
+from .compiled_launches import THREADS
 from .counted_ints import CountedInt, Divisions
 from .strided import Array, Strided
 from .student import Student
@@ -319,10 +320,15 @@ class Numba:
     """Numba for a recorded function: its prange is recorded."""
 
     def __init__(self, module: ModuleType, record: Record) -> None:
-        self._module, self.prange = module, record.prange
+        self._module, self.prange, self.get_num_threads = module, record.prange, number_of_threads
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
+
+
+def number_of_threads() -> int:
+    """Return the number of threads of a recorded run, on any machine."""
+    return THREADS
 
 
 def plain_array(x: object) -> Any:
@@ -360,6 +366,8 @@ def uncompiled(function: FunctionType, record: Record) -> FunctionType:
             namespace[name] = Numba(value, record)
         elif getattr(value, "__name__", "") == "prange":
             namespace[name] = record.prange
+        elif getattr(value, "__name__", "") == "get_num_threads":
+            namespace[name] = number_of_threads
         elif getattr(value, "__module__", "") == "numpy" and getattr(value, "__name__", "") in MAKERS:
             namespace[name] = getattr(Numpy(record), value.__name__)
         else:

@@ -72,8 +72,8 @@ class Launcher:
         """
         steps, data, size_count, argument_count, _ = others
         given, of_kernel = view(arguments, argument_count).copy(), view(sizes, size_count + 1).copy()
-        schedule = view(int(given[0]), int(of_kernel[0] * of_kernel[1])).reshape(of_kernel[:2])
-        dims = schedule.shape[1] // 2
+        height, width = int(of_kernel[0]), int(of_kernel[1])
+        schedule, dims = view(int(given[0]), height * width).reshape(height, width), width // 2
         rows = schedule[(schedule[:, :dims] <= schedule[:, dims:]).all(1)]
         iterations = int((rows[:, dims:] - rows[:, :dims] + 1).prod(1).sum())
         if dims == 1 and iterations:

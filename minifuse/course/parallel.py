@@ -19,7 +19,7 @@ EDGES = (-0.0, np.inf, 1.0, np.nan, 0.0, -1.0, -np.inf, 1e300, 16777217.0, -1e30
 """Values that arithmetic treats in another way than most."""
 SUM_EDGES = (-0.0, np.inf, 1.0, np.nan, 0.0, -1.0, 2.0, -np.inf, 0.0, 5.0, -3.0)
 """The same, but sums of their products do not depend on the order."""
-KINDS = ("whole numbers", "fractions", "edges")
+KINDS = ("whole numbers", "fractions", "scales", "edges")
 
 
 def row_major(shape: Sequence[int], start: int = 1, offset: int = 0) -> Strided:
@@ -38,9 +38,10 @@ def gapped(shape: Sequence[int], start: int = 1) -> Strided:
 
 
 def values_like(storage: Array, kind: str, edges: Sequence[float] = EDGES) -> Array:
-    """Return other values in the place of whole numbers: fractions with all their digits, or edges."""
-    if kind == "fractions":  # all are positive, so the order of a sum changes only its last digits
-        return np.abs(storage) / 7 + 1 / 3
+    """Return other values in the place of whole numbers: fractions with all their digits, also of many scales, or edges."""
+    if kind in ("fractions", "scales"):  # all are positive, so the order of a sum changes only its last digits
+        scale = 10.0 ** (np.arange(storage.size) % 25 - 12.0) if kind == "scales" else np.ones(storage.size)
+        return (np.abs(storage) / 7 + 1 / 3) * scale.reshape(storage.shape)
     if kind == "edges":
         first = int(storage.flat[0]) if storage.size else 0
         return np.resize(np.roll(edges, -first), storage.shape)
@@ -190,10 +191,10 @@ def large_cases(slot: str) -> Sequence[Case]:
     if slot == "parallel_reduce":
         layouts = [(row_major((4, 1200)), 1), (gapped((6, 300)), 1), (reverse_dims(row_major((40, 30, 20))), 1)]
         return [of_reduce(irregular(a), dim, "x - y") for a, dim in layouts]
-    line, turned = row_major((HUGE,)), reverse_dims(row_major((300, 301)))
+    line, turned = row_major((20_011,)), reverse_dims(row_major((64, 65)))
     if slot == "parallel_map":
-        return [of_map(line, line), of_map(gapped((301, 300)), turned)]
-    return [of_zip(line, line, line), of_zip(row_major((301, 300)), turned, row_major((300,)))]
+        return [of_map(line, line), of_map(gapped((65, 64)), turned)]
+    return [of_zip(line, line, line), of_zip(row_major((65, 64)), turned, row_major((64,)))]
 
 
 def case_of(slot: str, a: Strided) -> Case:

@@ -239,8 +239,8 @@ def with_first_matrices(case: Case) -> Array:
     out, a, b = case
     if not out.shape[:-2]:
         raise IndexError(out.shape)
-    first = [x._replace(shape=x.shape[-2:], strides=x.strides[-2:]) for x in (a, b)]
-    return answer(oracle.function(SLOT), (out, *first))
+    a, b = [x._replace(shape=x.shape[-2:], strides=x.strides[-2:]) for x in (a, b)]
+    return answer(oracle.function(SLOT), (out, a, b))
 
 
 def lacks_matrices(wrong: Wrong) -> bool:

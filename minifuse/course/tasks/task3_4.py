@@ -222,6 +222,12 @@ def with_a_tile_turned(case: Launch) -> Array:
     return flat(out)
 
 
+def is_exchanged(wrong: Wrong) -> bool:
+    """Return whether the part of the output is missing that blocks with exchanged numbers do not cover."""
+    is_unwritten = wrong.kind == "UnwrittenOutputError" and isinstance(wrong.case, Launch)
+    return is_unwritten and parallel_checks.is_near(wrong.got, with_x_and_y_exchanged(wrong.case))
+
+
 def has_only_full_tiles(wrong: Wrong) -> bool:
     """Return whether all tiles of a launch are full."""
     if not isinstance(wrong.case, Launch):
@@ -297,7 +303,7 @@ TASK = Task(
             "x and y are exchanged: blocks count rows with x and columns with y",
             "x counts along a row, so it leads to a column: col = blockIdx.x * TILE + threadIdx.x, and row with y. "
             "cuda.grid(2) returns the column first.",
-            wrong_answer=with_x_and_y_exchanged,
+            when=is_exchanged,
             check=TILES,
         ),
         Mistake(

@@ -65,7 +65,7 @@ def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
 
     def run(student: StudentProcess, effort: Effort) -> None:
         some = [case(slot, size) for size in ((1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33))]
-        some += [arguments(slot, 4, 6, 35, kind) for kind in ("fractions", "edges")]
+        some += [arguments(slot, 4, 6, 35, kind) for kind in parallel.KINDS[1:]]
         some += [arguments(slot, 2, 0, 3), arguments(slot, 0, 2, 0)]
         for given in some:
             expected = expected_of(slot, given)
@@ -114,7 +114,7 @@ def compiles_in_parallel(student: StudentProcess) -> None:
             parallel_checks.check_all_parallel(slot, facts, describe_case(given))
         parallel_checks.check_read_share(slot, facts, describe_case(shared))
         parallel_checks.check_shares(student, slot, first(slot), [shared], fresh, describe_case, MOST_RUNS)
-        cases = [case(slot, 129), *[arguments(slot, *sizes, "fractions") for sizes in LARGE[slot]]]
+        cases = [case(slot, 129), *[arguments(slot, *sizes, kind) for sizes in LARGE[slot] for kind in parallel.KINDS[1:3]]]
         found = student.ask(partial(when_compiled, slot), (first(slot), [fresh(given) for given in cases]))
         for given, got in zip(cases, found, strict=True):
             if not parallel_checks.is_near(got, expected_of(slot, given)):

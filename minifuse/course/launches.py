@@ -6,10 +6,10 @@ Numba CUDA or of the driver does not fail the task.
 
 from collections.abc import Callable, Sequence
 from math import prod
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from .asked_once import once
 from .check import RTOL, CaseT
 from .launch_facts import Launch, LaunchFacts, Sizes
 from .questions import kernels
@@ -18,15 +18,11 @@ from .student_process import StudentProcess
 from .task import Effort
 from .verdicts import Wrong
 
-_known: WeakKeyDictionary[StudentProcess, dict[int, LaunchFacts]] = WeakKeyDictionary()
-
 
 def facts_of(student: StudentProcess, case: Launch) -> LaunchFacts:
     """Launch a kernel in the interpreter, unless a check before did, and return what it did. Cases must be kept alive."""
-    known = _known.setdefault(student, {})
-    if id(case) not in known:
-        known[id(case)] = student.ask(kernels.launch, case)
-    return known[id(case)]
+    found: LaunchFacts = once(student, ("launch", id(case)), lambda: student.ask(kernels.launch, case))
+    return found
 
 
 def until_wrong(

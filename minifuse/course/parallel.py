@@ -198,7 +198,8 @@ def large_cases(slot: str) -> Sequence[Case]:
 
 
 def case_of(slot: str, a: Strided) -> Case:
-    """Return a case of map, zip or reduce over a tensor of two dims."""
+    """Return a case of map, zip or reduce over a tensor of two dims or more; the output has its offset."""
     if slot == "parallel_reduce":
         return of_reduce(a, 1)
-    return of_map(row_major(a.shape), a) if slot == "parallel_map" else of_zip(row_major(a.shape), a, a)
+    out = row_major(a.shape, 1, a.offset)
+    return of_map(out, a) if slot == "parallel_map" else of_zip(out, a, a)

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import oracle, parallel
 from .access_facts import AccessFacts
+from .asked_once import once
 from .check import RTOL, CaseT
 from .draw import rows
 from .loops import Case, describe_case, operands_of, run_loop
@@ -47,11 +48,15 @@ def accesses_of(student: StudentProcess, slot: str, *cases: Arguments, sample: i
 
 def recorded(student: StudentProcess, slot: str) -> list[tuple[Case, AccessFacts]]:
     """Return the accesses of a slot for small cases, and those of a few iterations for large cases."""
-    found = []
-    for cases, sample in ((small_cases(slot), None), (parallel.large_cases(slot), SAMPLE)):
-        facts = accesses_of(student, slot, *map(call_arguments, cases), sample=sample)
-        found += list(zip(cases, facts, strict=True))
-    return found
+
+    def ask() -> list[tuple[Case, AccessFacts]]:
+        found = []
+        for cases, sample in ((small_cases(slot), None), (parallel.large_cases(slot), SAMPLE)):
+            facts = accesses_of(student, slot, *map(call_arguments, cases), sample=sample)
+            found += list(zip(cases, facts, strict=True))
+        return found
+
+    return once(student, ("recorded", slot), ask)
 
 
 def check_no_races(student: StudentProcess, slots: Sequence[str]) -> None:
@@ -96,8 +101,7 @@ def check_compiles_in_parallel(student: StudentProcess, slots: Sequence[str]) ->
     for slot in slots:
         typical = parallel.typical_cases(slot)
         check_parallel(slot, loop_source(student, slot, call_arguments(typical[0])))
-        cases = small_cases(slot)
-        for case, facts in zip(cases, accesses_of(student, slot, *map(call_arguments, cases)), strict=True):
+        for case, facts in recorded(student, slot):
             check_all_parallel(slot, facts, describe_case(case))
         large = [case for case in typical if size_of(case) >= MIN_SHARED]
         check_shares(student, slot, call_arguments(typical[0]), large, call_arguments, describe_case)
@@ -263,11 +267,12 @@ def check_allocations(
 def check_fast_path(student: StudentProcess, slots: Sequence[str]) -> None:
     """Raise `Wrong` if positions are computed for each element of contiguous operands; a reduction may, for each output."""
     for slot in slots:
-        pairs = [((4, 5), (8, 25), None), ((4, 5), (7, 3001), SAMPLE)]
+        pairs = [((4, 5), (8, 25), None, 0), ((4, 5), (7, 3001), SAMPLE, 0), ((2, 5, 2), (2, 50, 2), None, 3)]
         if slot == "parallel_reduce":
-            pairs = [((4, 5), (4, 50), None), ((4, 5), (4, 1200), SAMPLE)]
-        for small, large, sample in pairs:
-            cases = [call_arguments(parallel.case_of(slot, parallel.row_major(shape))) for shape in (small, large)]
+            pairs = [((4, 5), (4, 50), None, 0), ((4, 5), (4, 1200), SAMPLE, 0), ((2, 5, 2), (2, 50, 2), None, 3)]
+        for small, large, sample, offset in pairs:
+            tensors = [parallel.row_major(shape, 1, offset) for shape in (small, large)]
+            cases = [call_arguments(parallel.case_of(slot, a)) for a in tensors]
             few, many = accesses_of(student, slot, *cases, sample=sample)
             what = "elements" if sample is None else f"elements, of which {many.reads.get('a.storage', 0):,} were computed"
             check_positions(slot, few, many, f"all elements are contiguous, and yet, for {prod(large):,} {what}")

@@ -95,11 +95,11 @@ def first(slot: str) -> Arrays:
     return fresh(case(slot, 5))
 
 
-SHARED = {CHAIN: (1, 1, 8192), SUMS: (1, 16, 2048), PRODUCT: (40, 8, 9)}
+SHARED = {CHAIN: (1, 1, 8192), SUMS: (1, 5, 2048), PRODUCT: (40, 8, 9)}
 """Sizes of cases whose work is to be shared out, by slot."""
 LARGE = {
     CHAIN: [(1, 1, 100_003)],
-    SUMS: [(1, 3000, 300), (1, 3, 20_000)],
+    SUMS: [(1, 3000, 40), (1, 3, 20_000)],
     PRODUCT: [(70, 90, 110), (500, 5, 7), (9, 2000, 8), (8, 3, 3000)],
 }
 """Sizes of large cases, by slot."""

@@ -40,7 +40,7 @@ def gapped(shape: Sequence[int], start: int = 1) -> Strided:
 def values_like(storage: Array, kind: str, edges: Sequence[float] = EDGES) -> Array:
     """Return other values in the place of whole numbers: fractions with all their digits, also of many scales, or edges."""
     if kind in ("fractions", "scales"):  # all are positive, so the order of a sum changes only its last digits
-        scale = 10.0 ** (np.arange(storage.size) % 25 - 12.0) if kind == "scales" else np.ones(storage.size)
+        scale = 10.0 ** (np.arange(storage.size) % 25.0) if kind == "scales" else np.ones(storage.size)
         return (np.abs(storage) / 7 + 1 / 3) * scale.reshape(storage.shape)
     if kind == "edges":
         first = int(storage.flat[0]) if storage.size else 0

@@ -21,7 +21,7 @@ NEEDED = 2.0
 """Speedup over the naive loop that earns half of the points, by slot."""
 FULL = {CHAIN: 1.5, SUMS: 0.25, PRODUCT: 0.1}
 """Speed relative to NumPy that earns the other half, by slot."""
-MOST_RUNS = 2
+MAX_WRITING_PRANGES = 2
 """How many pranges may write to the output: one may clear it."""
 LINE, CACHED_LINES = 64, 32  # bytes of a cache line; lines in the simulated cache, which is small like the arrays
 
@@ -113,7 +113,7 @@ def compiles_in_parallel(student: StudentProcess) -> None:
         for given, facts in zip((small, shared), parallel_checks.accesses_of(student, slot, small, shared), strict=True):
             parallel_checks.check_all_parallel(slot, facts, describe_case(given))
         parallel_checks.check_read_share(slot, facts, describe_case(shared))
-        parallel_checks.check_shares(student, slot, first(slot), [shared], fresh, describe_case, MOST_RUNS)
+        parallel_checks.check_shares(student, slot, first(slot), [shared], fresh, describe_case, MAX_WRITING_PRANGES)
         cases = [case(slot, 129), *[arguments(slot, *sizes, kind) for sizes in LARGE[slot] for kind in parallel.KINDS[1:3]]]
         found = student.ask(partial(when_compiled, slot), (first(slot), [fresh(given) for given in cases]))
         for given, got in zip(cases, found, strict=True):

@@ -24,6 +24,16 @@ class AccessFacts(NamedTuple):
     """The addresses that were read, in order, and the lines that read them."""
     made: list[int]
     """The sizes of arrays that the loop has created."""
+    made_inside: int
+    """Number of arrays that were created in an iteration of a prange."""
+    most_read: int
+    """The most elements of operands that one iteration of a prange read, or all code outside of one."""
+    written: int
+    """Number of different elements of the output that were written."""
+    calls: int
+    """Number of calls of the operator."""
+    divisions: int
+    """Number of divisions of integers, `%` included."""
     races: list[tuple[str, Index, Touch, Touch]]
     """(array, index, one access, the other access)."""
     serial_writes: list[Line]

@@ -134,6 +134,8 @@ def cache_class(key: str) -> Any:  # of Numba's
     class Locator(caching._CacheLocator):  # type: ignore[misc]  # a class of Numba's, without types
         """Locates the cache by content instead of by source file."""
 
+        _py_file = ""  # of Numba's warning that a function cannot be cached, such as one that asks for the number of threads
+
         def get_cache_path(self) -> str:
             """Return the folder of the key."""
             return str(folder() / key)

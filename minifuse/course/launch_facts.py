@@ -36,6 +36,18 @@ class Launch(NamedTuple):
         return out, *self.arguments[1:]
 
 
+class Traffic(NamedTuple):
+    """The requests of warps to one array in global memory."""
+
+    requests: int = 0
+    sectors: int = 0
+    """Pieces of 32 bytes that the requests move."""
+    ideal_sectors: int = 0
+    """Pieces that they would move if the elements of each request were adjacent."""
+    lines: int = 0
+    """Cache lines of 128 bytes that the requests touch."""
+
+
 class ArrayFacts(NamedTuple):
     """The accesses of a launch to one array in global memory."""
 
@@ -45,6 +57,9 @@ class ArrayFacts(NamedTuple):
     stores: int = 0
     most_by_thread: int = 0
     """The most loads by one thread."""
+    most_stores_by_thread: int = 0
+    load_traffic: Traffic = Traffic()
+    store_traffic: Traffic = Traffic()
     load_lines: list[Line] = []  # noqa: RUF012  # a default that nobody changes
     store_lines: list[Line] = []  # noqa: RUF012
 
@@ -57,6 +72,10 @@ class LaunchFacts(NamedTuple):
     arrays: dict[str, ArrayFacts]
     most_shared: int
     """The most loads of shared memory by one thread."""
+    most_cells: int
+    """The most cells of shared memory that one thread reads between two barriers."""
+    scattered: int
+    """Between how many barriers the threads that combine cells are in more warps than necessary."""
 
     def of(self, name: str) -> ArrayFacts:
         """Return the accesses to an array; none if it was not accessed."""

@@ -9,7 +9,8 @@ from math import prod
 
 import numpy as np
 
-from .check import CaseT
+from .asked_once import once
+from .check import RTOL, CaseT
 from .launch_facts import Launch, LaunchFacts, Sizes
 from .questions import kernels
 from .strided import Array
@@ -19,8 +20,8 @@ from .verdicts import Wrong
 
 
 def facts_of(student: StudentProcess, case: Launch) -> LaunchFacts:
-    """Launch a kernel in the interpreter, and return what it did."""
-    found: LaunchFacts = student.ask(kernels.launch, case)
+    """Launch a kernel in the interpreter, unless a check before did, and return what it did. Cases must be kept alive."""
+    found: LaunchFacts = once(student, ("launch", id(case)), lambda: student.ask(kernels.launch, case))
     return found
 
 
@@ -58,11 +59,13 @@ def check_all_written(out: Array, expected: Array, slot: str, case_text: str, la
 
 def differs(slot: str, expected: Array, got: Array) -> str:
     """Describe how many elements of an output differ, and the first of them."""
-    wrong = np.flatnonzero(~np.isclose(expected, got, equal_nan=True))
+    wrong = np.flatnonzero(~np.isclose(expected, got, RTOL, 0, equal_nan=True))
+    if not len(wrong):  # -0.0 and 0.0 are close
+        wrong = np.flatnonzero(np.signbit(expected) != np.signbit(got))
     at = wrong[0]
     return (
-        f"{slot}: {len(wrong)} of {len(got)} elements are wrong, the first at position {at} of the storage: {got[at]:g} "
-        f"instead of {expected[at]:g}"
+        f"{slot}: {len(wrong)} of {len(got)} elements are wrong, the first at position {at} of the storage: {got[at]:.10g} "
+        f"instead of {expected[at]:.10g}"
     )
 
 
@@ -91,6 +94,37 @@ def check_writes_once(slot: str, found: LaunchFacts, size: int, case_text: str) 
             lines=out.store_lines,
             kind="extra writes",
         )
+
+
+def check_one_by_thread(slot: str, found: LaunchFacts, case_text: str) -> None:
+    """Raise `Wrong` if a thread stores more than one element of the output, or loads more than one of an operand."""
+    for name, word in (("out", "writes"), ("a", "reads"), ("b", "reads")):
+        array = found.of(name)
+        count = array.most_stores_by_thread if name == "out" else array.most_by_thread
+        if count > 1:
+            raise Wrong(
+                f"{slot}: one thread {word} {count} elements of {name}, and others have nothing to do; there are enough "
+                "threads for one element each",
+                case_text=case_text,
+                lines=array.store_lines if name == "out" else array.load_lines,
+                kind="one thread",
+            )
+
+
+def check_coalesced(slot: str, found: LaunchFacts, names: Sequence[str], case_text: str) -> None:
+    """Raise `Wrong` if requests of warps to contiguous arrays move more sectors than adjacent elements need."""
+    for name in names:
+        array = found.of(name)
+        for word, traffic in (("read", array.load_traffic), ("written", array.store_traffic)):
+            if traffic.sectors > traffic.ideal_sectors + traffic.requests:  # one more if the first one is not aligned
+                raise Wrong(
+                    f"{slot}: elements of {name} are {word} by {traffic.requests} requests of warps, which move "
+                    f"{traffic.sectors} sectors of 32 bytes; {traffic.ideal_sectors} are enough if neighboring threads take "
+                    "neighboring elements",
+                    case_text=case_text,
+                    lines=array.load_lines if word == "read" else array.store_lines,
+                    kind="uncoalesced",
+                )
 
 
 def blocks(size: int, threads: int) -> int:

@@ -20,10 +20,13 @@ Reduced = tuple[str, Strided, Strided, int, float]
 Case = Mapped | Reduced
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "x + 1": lambda x: x + 1,
+    "-x": lambda x: -x,
     "10 * x + y": lambda x, y: 10 * x + y,
     "x - y": lambda x, y: x - y,
     "x + y": lambda x, y: x + y,
+    "x * y": lambda x, y: x * y,
     "max(x, y)": lambda x, y: x if x > y else y,
+    "min(x, y)": lambda x, y: x if x < y else y,
 }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 RECORDS = {
     "AccessFacts": "access_facts",
     "ArrayFacts": "launch_facts",
+    "CompiledRun": "questions.parallel",
     "LaunchFacts": "launch_facts",
     "Strided": "strided",
     "Graph": "fusion",
@@ -22,7 +23,9 @@ RECORDS = {
     "Kernel": "fusion",
     "KernelRun": "emitted_kernels",
     "LoopSource": "questions.parallel",
+    "PrangeRun": "compiled_launches",
     "Touch": "access_facts",
+    "Traffic": "launch_facts",
     "Trained": "questions.task4_5",
 }
 """Classes of named tuples that a message keeps, and their modules."""

@@ -8,15 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import LimitError, NotDoneYet, SimtError
-from .launch_facts import Argument, ArrayFacts, LaunchFacts, Sizes
+from .launch_facts import Argument, ArrayFacts, LaunchFacts, Sizes, Traffic
 from .strided import Array
 from .student import Student
 from .verdicts import Wrong
 
 if TYPE_CHECKING:
+    from ..simt.record import Events
     from ..simt.trace import Trace
 
 MAX_EVENTS = 300_000  # of a launch
+WARP = 32  # threads
 NAMES = ("out", "a", "b")
 
 
@@ -32,7 +34,8 @@ def trace(student: Student, slot: str, kernel: FunctionType, grid: Sizes, block:
 
     student.count(slot)
     try:
-        recording = simt.trace(kernel, grid, block, *arguments, limit=MAX_EVENTS)
+        with np.errstate(all="ignore"):
+            recording = simt.trace(kernel, grid, block, *arguments, limit=MAX_EVENTS)
     except SimtError as error:  # it uses something that the interpreter does not support
         raise verdict(student, slot, error) from error
     for hazard in recording.hazards():
@@ -65,7 +68,13 @@ def facts_of(student: Student, recording: "Trace", out: Array) -> LaunchFacts:
     for k, info in enumerate(recording.arrays):
         if info.space == "global":
             rows.setdefault(info.name.split("[")[0], []).append(k)
-    is_load, arrays = events.kind == LOAD, dict[str, ArrayFacts]()
+    is_load, arrays, requests = events.kind == LOAD, dict[str, ArrayFacts](), recording.requests()
+
+    def traffic(number: int, is_read: bool) -> Traffic:
+        rows = (requests.array == number) & ((requests.kind == LOAD) == is_read)
+        columns = (requests.sectors, requests.ideal_sectors, requests.lines)
+        return Traffic(int(rows.sum()), *[int(column[rows].sum()) for column in columns])
+
     for name, numbers in rows.items():
         is_selected = np.isin(events.array, numbers)
         loads = is_selected & is_load
@@ -75,12 +84,33 @@ def facts_of(student: Student, recording: "Trace", out: Array) -> LaunchFacts:
             int(np.unique(first, return_counts=True)[1].max(initial=0)),
             int((is_selected & ~is_load & (events.array == numbers[0])).sum()),
             int(np.bincount(thread[loads]).max(initial=0)),
+            int(np.bincount(thread[is_selected & ~is_load]).max(initial=0)),
+            traffic(numbers[0], True),
+            traffic(numbers[0], False),
             lines_of(student, recording, loads),
             lines_of(student, recording, is_selected & ~is_load),
         )
     shared = [k for k, info in enumerate(recording.arrays) if info.space == "shared"]
-    most_shared = np.bincount(thread[np.isin(events.array, shared) & is_load]).max(initial=0)
-    return LaunchFacts(out, arrays, int(most_shared))
+    is_shared = np.isin(events.array, shared) & is_load
+    most_shared = np.bincount(thread[is_shared]).max(initial=0)
+    return LaunchFacts(out, arrays, int(most_shared), *cells_between_barriers(events, is_shared))
+
+
+def cells_between_barriers(events: "Events", is_selected: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the most cells that a thread reads between two barriers, and between how many barriers work is scattered.
+
+    Threads that read two cells or more combine them. If they are in more warps than so many threads need, a warp has idle
+    lanes in each step.
+    """
+    columns = (events.block, events.epoch, events.warp_epoch, events.thread, events.address)
+    cells = np.unique(np.stack([column[is_selected] for column in columns]), axis=1)
+    steps, counts = np.unique(cells[:4], axis=1, return_counts=True)
+    combining = steps[:, counts > 1]
+    scattered = 0
+    for step in np.unique(combining[:3], axis=1).T:
+        threads = combining[3, (combining[:3] == step[:, None]).all(0)]
+        scattered += len(np.unique(threads // WARP)) > -(-len(threads) // WARP)
+    return int(counts.max(initial=0)), scattered
 
 
 def lines_of(student: Student, recording: "Trace", is_selected: npt.NDArray[np.bool_]) -> list[tuple[str, int]]:

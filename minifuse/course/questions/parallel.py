@@ -5,14 +5,17 @@ A case has the arguments of a slot; the name of an operator stands for the opera
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from .. import access_counting, compiled
+from .. import access_counting, compiled, compiled_launches
 from ..access_counting import Argument
 from ..access_facts import AccessFacts
+from ..compiled import Compiled
+from ..compiled_launches import PrangeRun
 from ..loops import FUNCTIONS, Case, run_loop
 from ..parallel import empty_like
 from ..strided import Array, Strided
@@ -32,6 +35,14 @@ class LoopSource(NamedTuple):
     """The lines of the pranges that Numba runs on several threads."""
     packed: int | None
     """Number of SIMD instructions for float64; None if the processor is not x86."""
+
+
+class CompiledRun(NamedTuple):
+    """A call of a compiled loop."""
+
+    out: Array
+    """The storage of the output."""
+    pranges: list[PrangeRun]
 
 
 def with_operator(arguments: Arguments) -> list[Argument]:
@@ -64,14 +75,27 @@ def product_in_python(student: Student, case: tuple[Strided, Strided, Strided]) 
     return out.storage
 
 
-def accesses(slot: str, student: Student, cases: Sequence[Arguments]) -> list[AccessFacts]:
-    """Run a loop in Python for each case, and return its accesses."""
-    return [access_counting.run(student, slot, *with_operator(arguments)).facts() for arguments in cases]
+def accesses(slot: str, student: Student, case: tuple[Sequence[Arguments], int | None]) -> list[AccessFacts]:
+    """Run a loop in Python for each case, with so many iterations of each prange, and return its accesses."""
+    cases, sample = case
+    return [access_counting.run(student, slot, *with_operator(given), sample=sample).facts() for given in cases]
+
+
+_compiled: dict[str, Compiled] = {}
+
+
+def compile_once(slot: str, student: Student, first: Arguments) -> Compiled:
+    """Compile a loop for the types of a case, so that its pranges can be recorded."""
+    compiled_launches.launcher()
+    if slot not in _compiled:
+        _compiled[slot] = compiled.compile_slot(student, slot, *with_operator(first))
+    student.count(slot)
+    return _compiled[slot]
 
 
 def source(slot: str, student: Student, first: Arguments) -> LoopSource:
     """Compile a loop for the types of a case, and return its source, and what Numba made of it."""
-    found = compiled.compile_slot(student, slot, *with_operator(first))
+    found = compile_once(slot, student, first)
     function = student.raw(slot)
     lines, start = inspect.getsourcelines(function)
     file = Path(function.__code__.co_filename).name
@@ -81,7 +105,7 @@ def source(slot: str, student: Student, first: Arguments) -> LoopSource:
 def when_compiled(slot: str, student: Student, case: tuple[Arguments, Sequence[Arguments]]) -> list[Array]:
     """Compile a loop for the types of the first case, and return its output for each of the others."""
     first, cases = case
-    found, outputs = compiled.compile_slot(student, slot, *with_operator(first)), []
+    found, outputs = compile_once(slot, student, first), []
     for arguments in cases:
         given = with_operator(arguments)
         found.call(*given)
@@ -89,9 +113,21 @@ def when_compiled(slot: str, student: Student, case: tuple[Arguments, Sequence[A
     return outputs
 
 
+def pranges(slot: str, student: Student, case: tuple[Arguments, Sequence[Arguments]]) -> list[CompiledRun]:
+    """Compile a loop for the types of the first case, and record its pranges for each of the others."""
+    first, cases = case
+    found, runs = compile_once(slot, student, first), []
+    for arguments in cases:
+        given = with_operator(arguments)
+        out = output_of(given)
+        recorded = compiled_launches.record(partial(found.call, *given), out.reshape(-1))
+        runs.append(CompiledRun(out, recorded))
+    return runs
+
+
 def allocations(slot: str, student: Student, case: tuple[Arguments, Sequence[Arguments]]) -> list[int]:
     """Compile a loop for the types of the first case, and count its allocations for each of the others."""
     first, cases = case
-    found = compiled.compile_slot(student, slot, *with_operator(first))
+    found = compile_once(slot, student, first)
     found.call(*with_operator(cases[0]))
     return [compiled.allocations(lambda: found.call(*given)) for given in map(with_operator, cases)]  # noqa: B023

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def is_too_fast(wrong: Wrong) -> bool:
         if parallel_checks.or_out_of_bounds(give)(wrong):
             return True
         try:
-            if not wrong.kind and same(wrong.got, give(wrong.case)):
+            if not wrong.kind and same(wrong.got, given := give(wrong.case)) and not same(given, wrong.expected):
                 return True
         except IndexError:
             continue
@@ -115,6 +114,7 @@ TASK = Task(
             lambda: parallel.mapped(1),
             partial(in_python, "parallel_map"),
             lambda c: run_loop(oracle.function("parallel_map"), c),
+            agree=parallel_checks.is_exact,
             describe=describe_case,
             draw=drawing,
             link=link,
@@ -125,6 +125,7 @@ TASK = Task(
             lambda: parallel.mapped(2),
             partial(in_python, "parallel_zip"),
             lambda c: run_loop(oracle.function("parallel_zip"), c),
+            agree=parallel_checks.is_exact,
             describe=describe_case,
             draw=drawing,
             link=lambda c: "broadcasting",
@@ -135,6 +136,7 @@ TASK = Task(
             parallel.reductions,
             partial(in_python, "parallel_reduce"),
             lambda c: run_loop(oracle.function("parallel_reduce"), c),
+            agree=parallel_checks.is_exact,
             describe=describe_case,
             draw=drawing,
             link=lambda c: "folds",
@@ -150,7 +152,7 @@ TASK = Task(
             lambda s, e: parallel_checks.check_same_when_compiled(s, SLOTS),
         ),
         Check("no memory is taken in the loop", lambda s, e: parallel_checks.check_no_allocation(s, SLOTS)),
-        Check("each output is written once", lambda s, e: each_written_once(s)),
+        Check("each element is read once, and each output is written once", lambda s, e: each_once(s)),
         Check("no index is worked out where all is contiguous", lambda s, e: parallel_checks.check_fast_path(s, SLOTS)),
     ),
     mistakes=(
@@ -206,6 +208,12 @@ TASK = Task(
             when=of_kind("memory"),
         ),
         Mistake(
+            "one iteration of the prange does most of the work",
+            "Numba shares out iterations, not elements. With an iteration for each element, or for a small part of them, "
+            "every core has something to do.",
+            when=of_kind("one thread"),
+        ),
+        Mistake(
             "every element works out its position, though all are contiguous",
             "Ask is_row_major once, before the loop; place_of divides once for each dim of each element.",
             when=of_kind("slow path"),
@@ -215,10 +223,9 @@ TASK = Task(
 )
 
 
-def each_written_once(student: StudentProcess) -> None:
-    """Raise `Wrong` if one of the three stores an element twice or reads the output."""
+def each_once(student: StudentProcess) -> None:
+    """Raise `Wrong` if one of the three stores an element twice, reads the output, or reads an element too often."""
     for slot in SLOTS:
-        cases = parallel.typical_cases(slot)[:2]
-        found = parallel_checks.accesses_of(student, slot, *map(parallel_checks.call_arguments, cases))
-        for case, facts in zip(cases, found, strict=True):
-            parallel_checks.check_writes_once(slot, facts, prod(case[1].shape), describe_case(case))
+        for case, facts in parallel_checks.recorded(student, slot):
+            length = case[2].shape[case[3]] if len(case) == 5 else 1
+            parallel_checks.check_each_once(slot, facts, length, describe_case(case))

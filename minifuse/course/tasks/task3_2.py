@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import oracle, parallel, parallel_checks
 from ..access_facts import AccessFacts
+from ..asked_once import once
 from ..cases import fresh, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..loops import describe_layout
-from ..questions.parallel import Arguments, product_in_python, when_compiled
+from ..questions.parallel import Arguments, CompiledRun, product_in_python, when_compiled
 from ..strided import Array, Strided
 from ..student_process import StudentProcess
 from ..task import Check, Mistake, Task
@@ -32,6 +32,8 @@ BATCHES = [
     ((2,), (2,), ()),
     ((2, 3), (2, 1), (3,)),
     ((3, 2), (3, 2), (3, 1)),
+    ((2, 1, 3), (2, 1, 3), (3,)),
+    ((2, 2, 1, 2), (2, 1, 1, 2), (2, 1, 1)),
 ]
 Case = tuple[Strided, Strided, Strided]
 
@@ -44,7 +46,9 @@ def products() -> "SearchStrategy[Case]":
     def case(draw: st.DrawFn) -> Case:
         batch, of_a, of_b = draw(st.sampled_from(BATCHES))
         m, n, k = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(0, 4))
-        a, b = strided_like(draw, (*of_a, m, k)), strided_like(draw, (*of_b, k, n), start=-7)
+        kind = draw(st.sampled_from(parallel.KINDS))
+        layouts = strided_like(draw, (*of_a, m, k)), strided_like(draw, (*of_b, k, n), start=-7)
+        a, b = [parallel.with_values(x, kind, parallel.SUM_EDGES) for x in layouts]
         out = draw(st.booleans()) and strided_like(draw, (*batch, m, n))
         return parallel.empty_like(out or fresh((*batch, m, n))), a, b
 
@@ -87,6 +91,7 @@ def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
         cases,
         product_in_python,
         lambda c: answer(oracle.function(SLOT), c),
+        agree=parallel_checks.is_near,
         describe=describe_case,
         draw=drawing,
         link=lambda c: "matmul",
@@ -95,7 +100,8 @@ def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
 
 def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
     """Return a case of row-major operands; b is broadcast over the batch."""
-    return fresh((*batch, m, n)), parallel.row_major((*batch, m, k)), parallel.row_major((k, n), -7)
+    a, b = [parallel.with_values(parallel.row_major(shape), "fractions") for shape in ((*batch, m, k), (k, n))]
+    return fresh((*batch, m, n)), a, b
 
 
 def given(case: Case) -> Arguments:
@@ -103,36 +109,77 @@ def given(case: Case) -> Arguments:
     return parallel.empty_like(case[0]), *case[1:]
 
 
-def accesses_of(student: StudentProcess, *cases: Case) -> list[AccessFacts]:
+def accesses_of(student: StudentProcess, *cases: Case, sample: int | None = None) -> list[AccessFacts]:
     """Run the student's product in Python, and return its accesses for each case."""
-    return parallel_checks.accesses_of(student, SLOT, *map(given, cases))
+    return parallel_checks.accesses_of(student, SLOT, *map(given, cases), sample=sample)
 
 
 FIRST = given(of_sizes(2, 3, 4, (2,)))  # for whose types the product is compiled
+SMALL = of_sizes(3, 4, 5, (2,))
+SHARED = of_sizes(32, 4, 8)
+LONG, WIDE = of_sizes(40, 300, 2), of_sizes(40, 2, 200)
+"""Cases with long sums, and with many columns, of which a few iterations run in Python."""
+LARGE = (of_sizes(24, 20, 40), of_sizes(40, 20, 24), of_sizes(300, 3, 20), of_sizes(12, 4, 9, (2, 3)), of_sizes(24, 300, 4))
+"""Cases whose rows are to be shared out."""
+
+
+def recorded(student: StudentProcess) -> list[tuple[Case, AccessFacts]]:
+    """Return the accesses for small sizes, and those of a few iterations for long sums and for many columns."""
+
+    def ask() -> list[tuple[Case, AccessFacts]]:
+        (small,) = accesses_of(student, SMALL)
+        large = accesses_of(student, LONG, WIDE, sample=parallel_checks.SAMPLE)
+        return list(zip((SMALL, LONG, WIDE), (small, *large), strict=True))
+
+    return once(student, "recorded", ask)
 
 
 def check_no_races(student: StudentProcess) -> None:
     """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
-    cases = (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,)))
-    for case, facts in zip(cases, accesses_of(student, *cases), strict=True):
+    for case, facts in recorded(student):
         parallel_checks.check_races(SLOT, facts, describe_case(case))
 
 
 def compiles_in_parallel(student: StudentProcess) -> None:
-    """Raise `Wrong` if Numba cannot compile the product, or an output is written outside of a prange."""
+    """Raise `Wrong` if Numba cannot compile the product, or a thread makes most of it, or it makes columns."""
     parallel_checks.check_parallel(SLOT, parallel_checks.loop_source(student, SLOT, FIRST))
-    case = of_sizes(3, 4, 5, (2,))
-    (facts,) = accesses_of(student, case)
-    parallel_checks.check_all_parallel(SLOT, facts, describe_case(case))
+    for case, facts in zip((SMALL, SHARED), accesses_of(student, SMALL, SHARED), strict=True):
+        parallel_checks.check_all_parallel(SLOT, facts, describe_case(case))
+    for case, run in parallel_checks.check_shares(student, SLOT, FIRST, LARGE, given, describe_case):
+        along_rows(case, run)
+    parallel_checks.check_read_share(SLOT, facts, describe_case(SHARED))
+
+
+def along_rows(case: Case, run: CompiledRun) -> None:
+    """Raise `Wrong` if an iteration of a prange writes down a column."""
+    columns = case[0].shape[-1]
+    for loop in run.pranges:
+        for number in range(loop.groups):
+            row, column = np.divmod(np.flatnonzero(loop.writer == number), columns)
+            tall, wide = len(np.unique(row)), len(np.unique(column))
+            if tall > wide and wide < columns:
+                raise Wrong(
+                    f"{SLOT}: compiled, an iteration of the prange writes {tall} rows of {wide} "
+                    f"{'column' if wide == 1 else 'columns'}, so it reads and writes down columns; give a thread rows",
+                    case_text=describe_case(case),
+                    kind="columns",
+                )
 
 
 def same_compiled(student: StudentProcess) -> None:
     """Raise `Wrong` if the compiled product writes other values."""
     turned = parallel.reverse_dims(parallel.row_major((40, 33)))
-    cases = [
+    out, *operands = of_sizes(3, 4, 5)
+    a, b = [x._replace(storage=x.storage * 2.0**-333) for x in operands]
+    cases: list[Case] = [
+        (out, a, b),
         of_sizes(3, 4, 5),
         of_sizes(33, 65, 129),
         of_sizes(7, 8, 9, (2, 3)),
+        of_sizes(2, 3000, 3),
+        of_sizes(1500, 3, 2),
+        of_sizes(2, 3, 1500),
+        of_sizes(2, 2, 3, (2, 1, 5, 30)),
         (fresh((33, 5)), turned, of_sizes(1, 40, 5)[2]),
     ]
     found = student.ask(partial(when_compiled, SLOT), (FIRST, [given(case) for case in cases]))
@@ -150,34 +197,26 @@ def no_memory(student: StudentProcess) -> None:
             "more memory than its operands and its output",
             kind="intermediate",
         )
-    cases = [given(of_sizes(n // 10, 10, 10)) for n in parallel_checks.SIZES]
-    parallel_checks.check_allocations(student, SLOT, FIRST, cases)
+    for case, facts in recorded(student):
+        parallel_checks.check_none_made(SLOT, facts, describe_case(case))
+    for k, n in ((10, 10), (300, 10), (10, 300)):
+        cases = [given(of_sizes(m, k, n)) for m in (2, 200)]
+        parallel_checks.check_allocations(student, SLOT, FIRST, cases, (2 * n, 200 * n))
 
 
 def each_once(student: StudentProcess) -> None:
     """Raise `Wrong` if an output is written twice, or an operand is read more than once per product."""
-    case = of_sizes(3, 4, 5, (2,))
-    (facts,) = accesses_of(student, case)
-    parallel_checks.check_writes_once(SLOT, facts, prod(case[0].shape), describe_case(case))
-    products = prod(case[0].shape) * 4
-    for name in ("a.storage", "b.storage"):
-        if (reads := facts.reads.get(name, 0)) > products:
-            raise Wrong(
-                f"{SLOT}: {reads} elements of {name[0]} are read for {products} products",
-                case_text=describe_case(case),
-                kind="reads",
-            )
+    for case, facts in recorded(student):
+        parallel_checks.check_each_once(SLOT, facts, case[1].shape[-1], describe_case(case))
 
 
 def steps_along(student: StudentProcess) -> None:
-    """Raise `Wrong` if a longer inner dim leads to more reads of sizes and strides."""
-    few, many = map(parallel_checks.layout_reads, accesses_of(student, *[of_sizes(3, k, 5) for k in (4, 40)]))
-    if many > few:
-        raise Wrong(
-            f"{SLOT}: sizes and strides are read {few} times for sums of 4 products, and {many} times for sums of 40; the "
-            "innermost loop needs no index, only a step for each operand",
-            kind="slow path",
-        )
+    """Raise `Wrong` if a longer inner dim leads to more reads of sizes and strides, or to more divisions."""
+    pairs = [(of_sizes(3, 4, 5), of_sizes(3, 40, 5), None), (of_sizes(40, 4, 2), LONG, parallel_checks.SAMPLE)]
+    for short, long, sample in pairs:
+        few, many = accesses_of(student, short, long, sample=sample)
+        sums = many.written
+        parallel_checks.check_positions(SLOT, few, many, f"for {sums} sums of {long[1].shape[-1]} products instead of 4")
 
 
 def with_batches_as_they_are(case: Case) -> Array:
@@ -199,6 +238,25 @@ def at(x: Strided, index: tuple[int, ...]) -> float:
     if not 0 <= place < len(x.storage):
         raise IndexError(place)
     return float(x.storage[place])
+
+
+def with_first_matrices(case: Case) -> Array:
+    """Multiply the first matrix of a and the first one of b for each matrix of the output."""
+    out, a, b = case
+    if not out.shape[:-2]:
+        raise IndexError(out.shape)
+    a, b = [x._replace(shape=x.shape[-2:], strides=x.strides[-2:]) for x in (a, b)]
+    return answer(oracle.function(SLOT), (out, a, b))
+
+
+def lacks_matrices(wrong: Wrong) -> bool:
+    """Return whether an answer has no element of some matrices, and all elements of the others."""
+    if wrong.case is None or not isinstance(wrong.got, np.ndarray) or np.isnan(wrong.expected).all():
+        return False
+    out: Strided = wrong.case[0]
+    got, right = [out._replace(storage=x).array().reshape(-1, *out.shape[-2:]) for x in (wrong.got, wrong.expected)]
+    is_missing = np.isnan(got).all((1, 2))
+    return bool(is_missing.any()) and parallel_checks.is_near(got[~is_missing], right[~is_missing])
 
 
 def with_b_turned(case: Case) -> Array:
@@ -266,6 +324,20 @@ TASK = Task(
             check=PRODUCT,
         ),
         Mistake(
+            "only the first matrix of a batch is used",
+            "out, a and b each have a batch. Which matrix an iteration makes follows from its number; place_of finds it in "
+            "each of the three, with the shape of the batch of out.",
+            wrong_answer=with_first_matrices,
+            check=PRODUCT,
+        ),
+        Mistake(
+            "some matrices of the batch are not made",
+            "The batch of the product is that of out: each of its matrices is made, also where a or b has fewer dims, or a "
+            "size of 1.",
+            when=lacks_matrices,
+            check=PRODUCT,
+        ),
+        Mistake(
             "the offsets of the operands are left out",
             "A view may begin anywhere in its storage; place_of takes an offset.",
             wrong_answer=without_offsets,
@@ -281,6 +353,11 @@ TASK = Task(
             "all products are stored before they are summed",
             "M * N * K numbers are never needed at once. Sum as you go.",
             when=lambda w: w.kind == "intermediate",
+        ),
+        Mistake(
+            "one iteration of the prange does most of the work",
+            "Numba shares out iterations, and each of them runs on one thread: an iteration for each row, of each matrix.",
+            when=lambda w: w.kind == "one thread",
         ),
         Mistake(
             "an array is made in each iteration",

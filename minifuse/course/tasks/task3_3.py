@@ -3,24 +3,21 @@
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import launches, oracle
+from .. import launches, oracle, parallel_checks
 from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import FUNCTIONS, describe_layout
 from ..oracle.module3 import THREADS
-from ..parallel import flipped, gapped, reverse_dims, row_major
+from ..parallel import KINDS, flipped, gapped, reverse_dims, row_major, values_like, with_values
 from ..strided import Array, Strided
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
-if TYPE_CHECKING:
-    pass
-
 SIZES = (1, 31, 32, 33, 129)
+LONG = 1500  # elements: many blocks of map and zip, many elements for each thread of reduce
 
 
 def describe_case(case: Launch) -> str:
@@ -47,15 +44,15 @@ def exact(x: Strided) -> Strided:
     return x._replace(storage=x.storage[x.offset : x.offset + prod(x.shape)].copy(), offset=0)
 
 
-def of_map(out: Strided, a: Strided, block: int) -> Launch:
+def of_map(out: Strided, a: Strided, block: int, fn: str = "x + 1") -> Launch:
     """Return a launch of map."""
-    return Launch("cuda_map", "x + 1", (out, a), launches.blocks(prod(out.shape), block), block)
+    return Launch("cuda_map", fn, (out, a), launches.blocks(prod(out.shape), block), block)
 
 
-def of_zip(out: Strided, a: Strided, b: Strided, block: int) -> Launch:
+def of_zip(out: Strided, a: Strided, b: Strided, block: int, fn: str = "10 * x + y") -> Launch:
     """Return a launch of zip, in which broadcast dims have stride 0."""
     spread = [read_as(x, out.shape) for x in (a, b)]
-    return Launch("cuda_zip", "10 * x + y", (out, *spread), launches.blocks(prod(out.shape), block), block)
+    return Launch("cuda_zip", fn, (out, *spread), launches.blocks(prod(out.shape), block), block)
 
 
 def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
@@ -67,40 +64,70 @@ def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
     return x._replace(shape=shape, strides=tuple(s // size for s in steps))
 
 
+STARTS = {"x + y": 0.0, "max(x, y)": -np.inf, "min(x, y)": np.inf, "x * y": 1.0}
+"""Operators whose order does not matter, and where their reductions start."""
+
+
 def of_reduce(a: Strided, dim: int, fn: str = "x + y") -> Launch:
     """Return a launch of reduce with one block for each output."""
     out = exact(row_major([1 if d == dim else n for d, n in enumerate(a.shape)]))
-    start = 0.0 if fn == "x + y" else -np.inf
-    return Launch("cuda_reduce", fn, (out, a, dim, start), prod(out.shape), THREADS)
+    return Launch("cuda_reduce", fn, (out, a, dim, STARTS[fn]), prod(out.shape), THREADS)
 
 
-def of_sum(size: int) -> Launch:
+SPECIAL = ((1.0, 2.0, 3.0, 4.0, np.nan), (1.0, 2.0, 3.0, 4.0, np.inf), (1.0, 2.0, 3.0, 4.0, np.inf, -np.inf))
+"""Values of which a few dominate a sum."""
+
+
+def of_sum(size: int, kind: str = "whole numbers", edges: tuple[float, ...] = ()) -> Launch:
     """Return a launch of the block sum."""
-    grid = launches.blocks(size, THREADS)
-    return Launch("cuda_block_sum", "", (np.zeros(grid), np.arange(1.0, size + 1)), grid, THREADS)
+    grid, values = launches.blocks(size, THREADS), np.arange(1.0, size + 1)
+    return Launch("cuda_block_sum", "", (np.zeros(grid), values_like(values, kind, edges)), grid, THREADS)
 
 
 @cache
 def cases(slot: str) -> list[Launch]:
-    """Return launches of a slot, the simplest first: sizes near those of warps and blocks, any layouts."""
+    """Return launches of a slot, the simplest first: sizes near those of warps and blocks, any layouts, then large ones."""
     flat = [exact(row_major((n,))) for n in SIZES]
+    kinds = [(with_values(exact(row_major((45,), first)), kind), kind) for first in (1, 4) for kind in KINDS[1:]]
+    long = exact(row_major((LONG,)))
     if slot == "cuda_map":
         found = [of_map(x, x, 32) for x in flat]
         found += [of_map(exact(row_major((3, n))), reverse_dims(exact(row_major((n, 3)))), 64) for n in (5, 43)]
-        return [*found, of_map(gapped((3, 4, 5)), flipped(gapped((3, 4, 5))), 32)]
+        found.append(of_map(gapped((3, 4, 5)), flipped(gapped((3, 4, 5))), 32))
+        found.append(of_map(gapped((2, 1, 2, 3, 2)), reverse_dims(exact(row_major((2, 3, 2, 1, 2)))), 48))
+        found += [of_map(x, x, 256, fn) for x, _ in kinds for fn in ("-x", "x + 1")]
+        return [*found, of_map(long, long, 128)]
     if slot == "cuda_zip":
         others = [exact(row_major((n,), 101)) for n in SIZES]
         found = [of_zip(x, x, y, 32) for x, y in zip(flat, others, strict=True)]
         found.append(
             of_zip(exact(row_major((3, 43))), reverse_dims(exact(row_major((43, 3)))), exact(row_major((3, 1), 101)), 64)
         )
-        return [*found, of_zip(gapped((3, 4, 5)), row_major((4, 1)), row_major((), 101), 32)]
+        found.append(of_zip(gapped((3, 4, 5)), row_major((4, 1)), row_major((), 101), 32))
+        found += [of_zip(x, x, with_values(exact(row_major((45,), 6)), kind), 256, "x - y") for x, kind in kinds]
+        return [*found, of_zip(long, long, exact(row_major((LONG,), 101)), 128)]
     if slot == "cuda_block_sum":
-        return [of_sum(n) for n in (THREADS, 1, 31, 33, 65, 2 * THREADS, 129)]
+        found = [of_sum(n) for n in (THREADS, 1, 31, 33, 65, 2 * THREADS, 129)]
+        return [*found, of_sum(70, "fractions"), *[of_sum(13, "edges", edges) for edges in SPECIAL], of_sum(600)]
     layouts = [((2, THREADS), 1), ((3, 5), 0), ((1,), 0), ((129,), 0), ((2, 65, 3), 1)]
     tensors = [(row_major(shape, -500), dim) for shape, dim in layouts]
     tensors += [(flipped(gapped((3, 33), -500)), 0), (reverse_dims(gapped((33, 3), -500)), 1)]
-    return [of_reduce(a, dim, fn) for a, dim in tensors for fn in ("x + y", "max(x, y)")]
+    found = [of_reduce(a, dim, fn) for a, dim in tensors for fn in ("x + y", "max(x, y)")]
+    found += [of_reduce(with_values(row_major((1, 75)), "fractions"), 1, fn) for fn in ("x + y", "min(x, y)")]
+    found += [of_reduce(row_major((1, 40), -20), 1, "min(x, y)"), of_reduce(powers((1, 75)), 1, "x * y")]
+    found += [of_reduce(with_values(row_major((1, 75), 3), "edges", edges), 1) for edges in SPECIAL]
+    found.append(of_reduce(row_major((2, 0)), 1))
+    return [
+        *found,
+        of_reduce(with_values(row_major((LONG,)), "fractions"), 0),
+        of_reduce(row_major((LONG,), -5000), 0, "max(x, y)"),
+    ]
+
+
+def powers(shape: tuple[int, ...]) -> Strided:
+    """Return a tensor of powers of two, whose products are exact in any order."""
+    x = row_major(shape)
+    return x._replace(storage=2.0 ** (x.storage % 3 - 1) * np.where(x.storage % 5, 1, -1))
 
 
 SLOTS = ("cuda_map", "cuda_zip", "cuda_block_sum", "cuda_reduce")
@@ -111,7 +138,8 @@ def launched(student: StudentProcess, case: Launch) -> LaunchFacts:
     expected, case_text = expected_of(case), describe_case(case)
     found = launches.facts_of(student, case)
     launches.check_all_written(found.out, expected, case.slot, case_text, launches.describe_launch(case.grid, case.block))
-    if not np.allclose(found.out, expected, equal_nan=True):
+    agree = parallel_checks.is_exact if case.slot in ("cuda_map", "cuda_zip") else parallel_checks.is_near
+    if not agree(found.out, expected):
         message = launches.differs(case.slot, expected, found.out)
         raise Wrong(message, case=case, case_text=case_text, expected=expected, got=found.out)
     return found
@@ -122,44 +150,65 @@ def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
     return launches.until_wrong(launched, lambda: cases(slot), describe_case)
 
 
-def reads_once(student: StudentProcess, effort: Effort) -> None:
-    """Raise `Wrong` if an element is read from global memory, or written to it, more than once."""
+def shares_work(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` unless each element is read once and written once, with the work shared out over the threads."""
     repeated = []
     for slot in SLOTS:
-        for case in cases(slot)[:4]:
+        counted = [case for case in cases(slot) if is_contiguous(case)]
+        for case in counted:
             found, case_text = launched(student, case), describe_case(case)
             for name, x in zip(("a", "b"), case.arguments[1:], strict=False):
                 if isinstance(x, Strided | np.ndarray):
                     launches.check_reads(slot, found, name, 1, "since one thread needs it", case_text)
             launches.check_writes_once(slot, found, prod(case.out.shape), case_text)
-            shares(case, found)
-            repeated.append((case, found.out))
+            if slot in ("cuda_map", "cuda_zip"):
+                launches.check_one_by_thread(slot, found, case_text)
+            else:
+                in_pairs(case, found)
+            launches.check_coalesced(slot, found, ("out", "a", "b"), case_text)
+        repeated += [(case, launched(student, case).out) for case in counted[:4]]
     if note := launches.note_of_gpu(student, repeated):
         student.notes.append(note)
 
 
-def shares(case: Launch, found: LaunchFacts) -> None:
-    """Raise `Wrong` if a thread reads more than its part, or adds up all partial sums."""
-    if case.slot not in ("cuda_reduce", "cuda_block_sum"):
-        return
+def is_contiguous(case: Launch) -> bool:
+    """Return whether all tensors of a launch are row-major without gaps, and a reduction is along the last dim."""
+    tensors = [x for x in case.arguments if isinstance(x, Strided)]
+    is_last = len(case.arguments) < 4 or case.arguments[2] == len(case.arguments[1].shape) - 1
+    return is_last and all(x.strides == row_major(x.shape).strides for x in tensors)
+
+
+STEPS = THREADS.bit_length() - 1
+"""The steps in pairs that lead to one value."""
+
+
+def in_pairs(case: Launch, found: LaunchFacts) -> None:
+    """Raise `Wrong` if a thread reads more than its part, or partial results are not combined in pairs."""
     most = found.of("a").most_by_thread
     length = case.arguments[1].shape[case.arguments[2]] if case.operator else THREADS
-    part = -(-length // THREADS)
+    part, case_text = -(-length // THREADS), describe_case(case)
     if most > part:
         raise Wrong(
             f"{case.slot}: one thread reads {most} elements of {length}, though there are {THREADS} threads in the block: "
             f"{part} each {'is' if part == 1 else 'are'} enough",
-            case_text=describe_case(case),
+            case_text=case_text,
             lines=found.of("a").load_lines,
             kind="one thread",
         )
-    if found.most_shared > THREADS // 2:
+    if found.most_cells > 2 or found.most_shared > 2 * STEPS + 4:
         raise Wrong(
-            f"{case.slot}: one thread reads {found.most_shared} cells of shared memory, while the others of its block wait. "
-            f"In pairs, {THREADS // 2} threads add at once, then {THREADS // 4}: {THREADS.bit_length() - 1} steps lead to "
-            "the sum",
-            case_text=describe_case(case),
+            f"{case.slot}: one thread reads {found.most_shared} cells of shared memory, {found.most_cells} of them between "
+            f"two barriers, while the others of its block wait. In pairs, {THREADS // 2} threads add at once, then "
+            f"{THREADS // 4}: {STEPS} steps lead to the sum, with two cells each and a barrier after it",
+            case_text=case_text,
             kind="one thread",
+        )
+    if found.scattered:
+        raise Wrong(
+            f"{case.slot}: in {found.scattered} steps, the threads that add are in more warps than so many threads fill. A "
+            "warp works as long as one of its threads does: let the first ones add, and the others wait",
+            case_text=case_text,
+            kind="divergence",
         )
 
 
@@ -227,7 +276,7 @@ TASK = Task(
     reads=("docs/course/3.3-cuda-map-zip-reduce.md", "docs/guide/simulator.md"),
     checks=(
         *[Check(RIGHT[slot], is_right(slot)) for slot in SLOTS],
-        Check("each element is read once, each output written once, by all threads of a block together", reads_once),
+        Check("each element is read once, each output written once, by all threads of a block together", shares_work),
     ),
     mistakes=(
         Mistake(
@@ -283,6 +332,18 @@ TASK = Task(
             "one thread does the work of its block",
             "The others wait, and so do you. Share out the elements, then combine what the threads have.",
             when=lambda w: w.kind == "one thread",
+        ),
+        Mistake(
+            "neighboring threads take elements that are far apart",
+            "The loads of a warp are one request, in pieces of 32 bytes. Thread t takes element t, then every THREADS-th: "
+            "so a piece has elements of several threads.",
+            when=lambda w: w.kind == "uncoalesced",
+        ),
+        Mistake(
+            "every second thread adds, then every fourth, so that no warp can rest",
+            "A warp of 32 threads works as long as one of them does. If the first half adds the second half, whole warps "
+            "are free.",
+            when=lambda w: w.kind == "divergence",
         ),
     ),
     allows=frozenset({"numba", "minifuse.simt"}),

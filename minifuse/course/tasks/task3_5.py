@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from .. import launches, oracle, parallel_checks, speed
+from .. import launches, oracle, parallel, parallel_checks, speed
 from ..access_facts import AccessFacts
 from ..check import failure_of_error
 from ..questions.parallel import in_python, when_compiled
@@ -21,6 +21,8 @@ NEEDED = 2.0
 """Speedup over the naive loop that earns half of the points, by slot."""
 FULL = {CHAIN: 1.5, SUMS: 0.25, PRODUCT: 0.1}
 """Speed relative to NumPy that earns the other half, by slot."""
+MAX_WRITING_PRANGES = 2
+"""How many pranges may write to the output: one may clear it."""
 LINE, CACHED_LINES = 64, 32  # bytes of a cache line; lines in the simulated cache, which is small like the arrays
 
 
@@ -29,12 +31,14 @@ def case(slot: str, size: int) -> Arrays:
     return arguments(slot, size // 3 + 1, size // 2 + 1, size)
 
 
-def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
+def arguments(slot: str, rows: int, inner: int, columns: int, kind: str = "whole numbers") -> Arrays:
     """Return arguments of these sizes. The chain uses `columns`, column sums use `inner` rows."""
     if slot == CHAIN:
-        return np.full(columns, np.nan), np.arange(1.0, columns + 1), np.arange(-7.0, columns - 7)
+        first, second = np.arange(1.0, columns + 1), np.arange(-7.0, columns - 7)
+        return np.full(columns, np.nan), *[parallel.values_like(x, kind, parallel.SUM_EDGES) for x in (first, second)]
     a = np.arange(1.0, rows * inner + 1).reshape(rows, inner)
     b = np.arange(-7.0, inner * columns - 7).reshape(inner, columns)
+    a, b = [parallel.values_like(x, kind, parallel.SUM_EDGES) for x in (a, b)]
     return (np.full(columns, np.nan), b) if slot == SUMS else (np.full((rows, columns), np.nan), a, b)
 
 
@@ -48,22 +52,32 @@ def describe_case(arguments: Arrays) -> str:
     return "; ".join(f"{name} of shape {x.shape}" for name, x in zip(("out", "a", "b"), arguments, strict=False))
 
 
+def expected_of(slot: str, given: Arrays) -> Array:
+    """Return the right output."""
+    expected = fresh(given)
+    with np.errstate(all="ignore"):
+        oracle.function(slot)(*expected)
+    return expected[0]
+
+
 def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
     """Return a check that a slot computes in Python what NumPy does."""
 
     def run(student: StudentProcess, effort: Effort) -> None:
-        for size in (1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33):
-            given, expected = fresh(case(slot, size)), fresh(case(slot, size))
-            oracle.function(slot)(*expected)
+        some = [case(slot, size) for size in ((1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33))]
+        some += [arguments(slot, 4, 6, 35, kind) for kind in parallel.KINDS[1:]]
+        some += [arguments(slot, 2, 0, 3), arguments(slot, 0, 2, 0)]
+        for given in some:
+            expected = expected_of(slot, given)
             try:
                 got = student.ask(partial(in_python, slot), given)
             except StudentError as error:
-                if error.kind not in ("IndexError", "TypeError", "ValueError", "ZeroDivisionError"):
+                if error.kind not in ("AttributeError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError"):
                     raise
-                raise failure_of_error(error, None, describe_case(given), expected[0]) from error
-            if not np.allclose(got, expected[0], equal_nan=True):
-                message = launches.differs(slot, expected[0].reshape(-1), got.reshape(-1))
-                raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=got)
+                raise failure_of_error(error, None, describe_case(given), expected) from error
+            if not parallel_checks.is_near(got, expected):
+                message = launches.differs(slot, expected.reshape(-1), got.reshape(-1))
+                raise Wrong(message, case_text=describe_case(given), expected=expected, got=got)
 
     return run
 
@@ -81,19 +95,32 @@ def first(slot: str) -> Arrays:
     return fresh(case(slot, 5))
 
 
+SHARED = {CHAIN: (1, 1, 8192), SUMS: (1, 5, 2048), PRODUCT: (40, 8, 9)}
+"""Sizes of cases whose work is to be shared out, by slot."""
+LARGE = {
+    CHAIN: [(1, 1, 100_003)],
+    SUMS: [(1, 3000, 40), (1, 3, 20_000)],
+    PRODUCT: [(70, 90, 110), (500, 5, 7), (9, 2000, 8), (8, 3, 3000)],
+}
+"""Sizes of large cases, by slot."""
+
+
 def compiles_in_parallel(student: StudentProcess) -> None:
     """Raise `Wrong` if Numba cannot compile a loop, or does not parallelize it, or it writes other values."""
     for slot in SLOTS:
-        given, expected = fresh(case(slot, 129)), fresh(case(slot, 129))
         parallel_checks.check_parallel(slot, parallel_checks.loop_source(student, slot, first(slot)))
-        (facts,) = parallel_checks.accesses_of(student, slot, fresh(case(slot, 20)))
-        parallel_checks.check_all_parallel(slot, facts, describe_case(given))
-        (got,) = student.ask(partial(when_compiled, slot), (first(slot), [given]))
-        oracle.function(slot)(*expected)
-        if not np.allclose(got, expected[0], equal_nan=True):
-            raise Wrong(
-                f"{slot}: in Python it is right, but compiled it is not", case_text=describe_case(given), kind="compiled"
-            )
+        small, shared = fresh(case(slot, 20)), arguments(slot, *SHARED[slot])
+        for given, facts in zip((small, shared), parallel_checks.accesses_of(student, slot, small, shared), strict=True):
+            parallel_checks.check_all_parallel(slot, facts, describe_case(given))
+        parallel_checks.check_read_share(slot, facts, describe_case(shared))
+        parallel_checks.check_shares(student, slot, first(slot), [shared], fresh, describe_case, MAX_WRITING_PRANGES)
+        cases = [case(slot, 129), *[arguments(slot, *sizes, kind) for sizes in LARGE[slot] for kind in parallel.KINDS[1:3]]]
+        found = student.ask(partial(when_compiled, slot), (first(slot), [fresh(given) for given in cases]))
+        for given, got in zip(cases, found, strict=True):
+            if not parallel_checks.is_near(got, expected_of(slot, given)):
+                raise Wrong(
+                    f"{slot}: in Python it is right, but compiled it is not", case_text=describe_case(given), kind="compiled"
+                )
 
 
 def in_order(student: StudentProcess) -> None:
@@ -252,8 +279,9 @@ TASK = Task(
         ),
         Mistake(
             "one of the loops runs on one core",
-            "prange says which loop to share out.",
-            when=lambda w: w.kind == "serial",
+            "prange says which loop to share out. Numba shares out its iterations, so there must be many, each with a small "
+            "part of the work.",
+            when=lambda w: w.kind in ("serial", "one thread"),
         ),
     ),
     allows=frozenset({"numba", "numpy"}),

@@ -706,3 +706,109 @@ def parallel_map(fn, out, a):
                 to[first + k] = fn(source[begin + k])
             else:
                 to[place_of(k, shape, tos, first)] = fn(source[place_of(k, shape, sos, begin)])
+
+
+# %% results_copied_from_scratch: map's first prange, of one iteration, computes all results in a scratch array; the second one copies them.
+# promise: 5. No iteration does more than a quarter of the work
+
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    shape, tos, sos = out.shape, out.strides, a.strides
+    first, begin = out.offset, a.offset
+    n = size_of(shape)
+    fast = is_row_major(shape, tos) and is_row_major(shape, sos)
+    scratch = np.empty(n)
+    for _ in prange(1):
+        for k in range(n):
+            scratch[k] = fn(source[begin + k if fast else place_of(k, shape, sos, begin)])
+    for i in prange(n):
+        k = np.int64(i)
+        to[first + k if fast else place_of(k, shape, tos, first)] = scratch[k]
+
+# %% three_iterations_for_all: map is three iterations, however large the tensor: more cores do not help.
+# promise: 5. No iteration does more than a quarter of the work
+
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    shape, tos, sos = out.shape, out.strides, a.strides
+    first, begin = out.offset, a.offset
+    n = size_of(shape)
+    fast = is_row_major(shape, tos) and is_row_major(shape, sos)
+    for part in prange(3):
+        for k in range(np.int64(part) * n // 3, (np.int64(part) + 1) * n // 3):
+            to[first + k if fast else place_of(k, shape, tos, first)] = fn(source[begin + k if fast else place_of(k, shape, sos, begin)])
+
+# %% serial_from_50000_on: zip gives all of a large tensor to the first iteration of its prange.
+# promise: 5. No iteration does more than a quarter of the work
+
+def parallel_zip(fn, out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    first, lo, ro = out.offset, a.offset, b.offset
+    n = size_of(shape)
+    fast = is_row_major(shape, tos) and is_row_major(shape, los) and is_row_major(shape, ros)
+    each = n if n > 50000 else 1
+    for i in prange(n):
+        for k in range(np.int64(i) * each, min((np.int64(i) + 1) * each, n)):
+            if fast:
+                to[first + k] = fn(left[lo + k], right[ro + k])
+            else:
+                to[place_of(k, shape, tos, first)] = fn(left[place_of(k, shape, los, lo)], right[place_of(k, shape, ros, ro)])
+
+# %% reduce_calls_fn_twice: reduce calls fn twice for each element, and keeps the second result.
+# promise: 8. Each element is read once, and fn is called once for it
+
+def parallel_reduce(fn, out, a, dim, start):
+    to, source = out.storage, a.storage
+    shape, tos, sos = out.shape, out.strides, a.strides
+    first, begin = out.offset, a.offset
+    length, step = a.shape[dim], a.strides[dim]
+    for i in prange(size_of(shape)):
+        place = place_of(i, shape, sos, begin)
+        total = start
+        for _ in range(length):
+            x = source[place]
+            if fn(total, x) == fn(total, x):
+                total = fn(total, x)
+            else:
+                total = fn(total, x)
+            place += step
+        to[place_of(i, shape, tos, first)] = total
+
+# %% float_divisions: map computes each place of contiguous elements by divisions of floats.
+# promise: 9. If all operands are row-major, no position is computed for each element
+
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    rank = len(out.shape)
+    shape, tos, sos = np.ones(rank, np.int64), np.zeros(rank, np.int64), np.zeros(rank, np.int64)
+    for d in range(rank):
+        shape[d], tos[d], sos[d] = out.shape[d], out.strides[d], a.strides[d]
+    first, begin = out.offset, a.offset
+    for i in prange(size_of(shape)):
+        k = np.int64(i)
+        place, other = first, begin
+        for d in range(rank - 1, -1, -1):
+            rest = np.int64(np.floor(k / shape[d]))
+            index = k - rest * shape[d]
+            place += index * tos[d]
+            other += index * sos[d]
+            k = rest
+        to[place] = fn(source[other])
+
+
+# %% fast_path_of_two_dims: map takes the fast path for at most two dims, at offset 0.
+# promise: Element k at offset + k where both are row-major.
+
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    shape, tos, sos = out.shape, out.strides, a.strides
+    first, begin = out.offset, a.offset
+    n = size_of(shape)
+    if len(shape) <= 2 and first == 0 and is_row_major(shape, tos) and is_row_major(shape, sos):
+        for i in prange(n):
+            to[np.int64(i)] = fn(source[begin + np.int64(i)])
+    else:
+        for i in prange(n):
+            to[place_of(i, shape, tos, first)] = fn(source[place_of(i, shape, sos, begin)])

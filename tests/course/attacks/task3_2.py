@@ -509,3 +509,130 @@ def parallel_matmul(out, a, b):
             to[target] = total
             target += toc
             column += roc
+
+
+# %% half_by_the_first_row: the first iteration makes its row and the lower half of all others.
+# promise: 3. No iteration does more than a quarter of the work
+
+def parallel_matmul(out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    batch, tob, lob, rob = shape[:-2], tos[:-2], los[:-2], ros[:-2]
+    first, lo, ro = out.offset, a.offset, b.offset
+    rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
+    tor, toc = tos[-2], tos[-1]
+    lor, lok, rok, roc = a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1]
+    many = size_of(batch) * rows
+    for t in prange((many + 1) // 2):
+        low = np.int64(t)
+        high = low + 1
+        for part in range(2):
+            if part == 1:
+                low = (many + 1) // 2
+                high = many if t == 0 else low
+            for i in range(low, high):
+                z, m = np.int64(i) // rows, np.int64(i) % rows
+                target = place_of(z, batch, tob, first) + m * tor
+                row = place_of(z, batch, lob, lo) + m * lor
+                column = place_of(z, batch, rob, ro)
+                for x in range(columns):
+                    total = 0.0
+                    for k in range(inner):
+                        total += left[row + k * lok] * right[column + x * roc + k * rok]
+                    to[target + x * toc] = total
+
+# %% two_columns_a_task: an iteration makes two columns of a whole matrix.
+# promise: 3. No iteration goes down columns
+
+def parallel_matmul(out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    batch, tob, lob, rob = shape[:-2], tos[:-2], los[:-2], ros[:-2]
+    first, lo, ro = out.offset, a.offset, b.offset
+    rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
+    tor, toc = tos[-2], tos[-1]
+    lor, lok, rok, roc = a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1]
+    pairs = (columns + 1) // 2
+    for i in prange(size_of(batch) * pairs):
+        z, x = np.int64(i) // pairs, np.int64(i) % pairs * 2
+        target, row, column = place_of(z, batch, tob, first), place_of(z, batch, lob, lo), place_of(z, batch, rob, ro)
+        for m in range(rows):
+            for j in range(x, min(x + 2, columns)):
+                total = 0.0
+                for k in range(inner):
+                    total += left[row + m * lor + k * lok] * right[column + j * roc + k * rok]
+                to[target + m * tor + j * toc] = total
+
+# %% inner_up_to_2048: products past 2048 along the inner dim are left out.
+# promise: 1. Every product is summed
+
+def parallel_matmul(out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    batch, tob, lob, rob = shape[:-2], tos[:-2], los[:-2], ros[:-2]
+    first, lo, ro = out.offset, a.offset, b.offset
+    rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
+    tor, toc = tos[-2], tos[-1]
+    lor, lok, rok, roc = a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1]
+    for i in prange(size_of(batch) * rows):
+        z, m = np.int64(i) // rows, np.int64(i) % rows
+        target = place_of(z, batch, tob, first) + m * tor
+        row = place_of(z, batch, lob, lo) + m * lor
+        column = place_of(z, batch, rob, ro)
+        for x in range(columns):
+            total = 0.0
+            for k in range(min(inner, 2048)):
+                total += left[row + k * lok] * right[column + x * roc + k * rok]
+            to[target + x * toc] = total
+
+# %% tiny_sums_become_zero: a sum below 1e-100 is written as 0.
+# promise: 1. out = the sum over k
+
+def parallel_matmul(out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    batch, tob, lob, rob = shape[:-2], tos[:-2], los[:-2], ros[:-2]
+    first, lo, ro = out.offset, a.offset, b.offset
+    rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
+    tor, toc = tos[-2], tos[-1]
+    lor, lok, rok, roc = a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1]
+    for i in prange(size_of(batch) * rows):
+        z, m = np.int64(i) // rows, np.int64(i) % rows
+        target = place_of(z, batch, tob, first) + m * tor
+        row = place_of(z, batch, lob, lo) + m * lor
+        column = place_of(z, batch, rob, ro)
+        for x in range(columns):
+            total = 0.0
+            for k in range(inner):
+                total += left[row + k * lok] * right[column + x * roc + k * rok]
+            to[target + x * toc] = total if abs(total) > 1e-100 or total != total else 0.0
+
+# %% row_of_a_copied: each iteration copies its row of a into an array of its own.
+# promise: 5. Nothing is allocated in the loop
+
+def parallel_matmul(out, a, b):
+    to, left, right = out.storage, a.storage, b.storage
+    shape, tos = out.shape, out.strides
+    los, ros = broadcast_strides(a.shape, a.strides, shape), broadcast_strides(b.shape, b.strides, shape)
+    batch, tob, lob, rob = shape[:-2], tos[:-2], los[:-2], ros[:-2]
+    first, lo, ro = out.offset, a.offset, b.offset
+    rows, columns, inner = shape[-2], shape[-1], a.shape[-1]
+    tor, toc = tos[-2], tos[-1]
+    lor, lok, rok, roc = a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1]
+    for i in prange(size_of(batch) * rows):
+        z, m = np.int64(i) // rows, np.int64(i) % rows
+        target = place_of(z, batch, tob, first) + m * tor
+        row = place_of(z, batch, lob, lo) + m * lor
+        column = place_of(z, batch, rob, ro)
+        mine = np.empty(inner)
+        for k in range(inner):
+            mine[k] = left[row + k * lok]
+        for x in range(columns):
+            total = 0.0
+            for k in range(inner):
+                total += mine[k] * right[column + x * roc + k * rok]
+            to[target + x * toc] = total

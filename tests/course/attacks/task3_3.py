@@ -530,3 +530,95 @@ def cuda_zip(fn):
                     out.storage[place_of(k, out.shape, out.strides, out.offset)] = fn(x, y)
 
     return kernel
+
+
+# %% one_cell_at_a_time: thread 0 adds one cell after the other, with a barrier after each.
+# promise: then the block adds in pairs
+
+def cuda_block_sum(out, a):
+    cells = cuda.shared.array(THREADS, float64)
+    t, k = cuda.threadIdx.x, cuda.grid(1)
+    cells[t] = a[k] if k < a.size else 0.0
+    cuda.syncthreads()
+    for m in range(1, THREADS):
+        if t == 0:
+            cells[0] = cells[0] + cells[m]
+        cuda.syncthreads()
+    if t == 0:
+        out[cuda.blockIdx.x] = cells[0]
+
+# %% two_maps_a_thread: each thread of the first half of the blocks makes two elements of map.
+# promise: cuda_map: one element per thread
+
+def cuda_map(fn):
+    def kernel(out, a):
+        k = cuda.grid(1)
+        many = cuda.gridDim.x * cuda.blockDim.x
+        half = (many + 1) // 2
+        while k < min(size_of(out.shape), many) and cuda.grid(1) < half:
+            out.storage[place_of(k, out.shape, out.strides, out.offset)] = fn(a.storage[place_of(k, a.shape, a.strides, a.offset)])
+            k += half
+
+    return kernel
+
+# %% bits_reversed: threads of a block take elements in the order of their reversed bits.
+# promise: thread k computes element k, so that adjacent threads read adjacent elements
+
+def cuda_zip(fn):
+    def kernel(out, a, b):
+        size, t = cuda.blockDim.x, cuda.threadIdx.x
+        k = cuda.blockIdx.x * size + t * 5 % size if size % 5 else cuda.grid(1)
+        if k < size_of(out.shape):
+            x = a.storage[place_of(k, a.shape, a.strides, a.offset)]
+            y = b.storage[place_of(k, b.shape, b.strides, b.offset)]
+            out.storage[place_of(k, out.shape, out.strides, out.offset)] = fn(x, y)
+
+    return kernel
+
+# %% start_is_left_out_of_empty: a dim of size 0 leaves the output as it was.
+# promise: a reduction along `dim`, of any length
+
+def cuda_reduce(fn):
+    def kernel(out, a, dim, start):
+        cells = cuda.shared.array(THREADS, float64)
+        t, k = cuda.threadIdx.x, cuda.blockIdx.x
+        place = place_of(k, out.shape, a.strides, a.offset)
+        total = start
+        for j in range(t, a.shape[dim], THREADS):
+            total = fn(total, a.storage[place + j * a.strides[dim]])
+        cells[t] = total
+        cuda.syncthreads()
+        half = THREADS // 2
+        while half > 0:
+            if t < half:
+                cells[t] = fn(cells[t], cells[t + half])
+            cuda.syncthreads()
+            half //= 2
+        if t == 0 and a.shape[dim] > 0:
+            out.storage[place_of(k, out.shape, out.strides, out.offset)] = cells[0]
+
+    return kernel
+
+# %% every_other_warp_lane: the pairs of reduce are added by threads 0, 2, 4, ...
+# promise: whole warps rest in the steps in pairs
+
+def cuda_reduce(fn):
+    def kernel(out, a, dim, start):
+        cells = cuda.shared.array(THREADS, float64)
+        t, k = cuda.threadIdx.x, cuda.blockIdx.x
+        place = place_of(k, out.shape, a.strides, a.offset)
+        total = start
+        for j in range(t, a.shape[dim], THREADS):
+            total = fn(total, a.storage[place + j * a.strides[dim]])
+        cells[t] = total
+        cuda.syncthreads()
+        half = THREADS // 2
+        while half > 0:
+            if t % 2 == 0 and t // 2 < half:
+                cells[t // 2] = fn(cells[t // 2], cells[t // 2 + half])
+            cuda.syncthreads()
+            half //= 2
+        if t == 0:
+            out.storage[place_of(k, out.shape, out.strides, out.offset)] = cells[0]
+
+    return kernel

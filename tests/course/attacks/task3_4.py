@@ -400,3 +400,127 @@ def cuda_matmul(out, a, b):
         cuda.syncthreads()
     if row < rows and column < columns:
         out.storage[out.offset + z * out.strides[0] + row * out.strides[1] + column * out.strides[2]] = total
+
+
+# %% out_written_down_columns: the tiles are read along rows, and out is written down columns, through shared memory.
+# promise: threadIdx.x runs along a row
+
+def cuda_matmul(out, a, b):
+    left = cuda.shared.array((TILE, TILE), float64)
+    right = cuda.shared.array((TILE, TILE), float64)
+    x, y, z = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
+    row, column = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    rows, columns, inner = out.shape[1], out.shape[2], a.shape[2]
+    pa = a.offset + (z * a.strides[0] if a.shape[0] > 1 else 0)
+    pb = b.offset + (z * b.strides[0] if b.shape[0] > 1 else 0)
+    total = 0.0
+    for first in range(0, inner, TILE):
+        left[y, x] = right[y, x] = 0.0
+        if row < rows and first + x < inner:
+            left[y, x] = a.storage[pa + row * a.strides[1] + (first + x) * a.strides[2]]
+        if first + y < inner and column < columns:
+            right[y, x] = b.storage[pb + (first + y) * b.strides[1] + column * b.strides[2]]
+        cuda.syncthreads()
+        for k in range(TILE):
+            total += left[y, k] * right[k, x]
+        cuda.syncthreads()
+    left[y, x] = total
+    cuda.syncthreads()
+    r, c = cuda.blockIdx.y * TILE + x, cuda.blockIdx.x * TILE + y
+    if r < rows and c < columns:
+        out.storage[out.offset + z * out.strides[0] + r * out.strides[1] + c * out.strides[2]] = left[x, y]
+
+# %% b_not_shared: a is read through a tile, b by each thread from global memory.
+# promise: each element of b is read once for each tile of out
+
+def cuda_matmul(out, a, b):
+    left = cuda.shared.array((TILE, TILE), float64)
+    right = cuda.shared.array((TILE, TILE), float64)
+    x, y, z = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
+    row, column = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    rows, columns, inner = out.shape[1], out.shape[2], a.shape[2]
+    pa = a.offset + (z * a.strides[0] if a.shape[0] > 1 else 0)
+    pb = b.offset + (z * b.strides[0] if b.shape[0] > 1 else 0)
+    total = 0.0
+    for first in range(0, inner, TILE):
+        left[y, x] = right[y, x] = 0.0
+        if row < rows and first + x < inner:
+            left[y, x] = a.storage[pa + row * a.strides[1] + (first + x) * a.strides[2]]
+        cuda.syncthreads()
+        for k in range(TILE):
+            if first + k < inner and column < columns:
+                total += left[y, k] * b.storage[pb + (first + k) * b.strides[1] + column * b.strides[2]]
+        cuda.syncthreads()
+    if row < rows and column < columns:
+        out.storage[out.offset + z * out.strides[0] + row * out.strides[1] + column * out.strides[2]] = total
+
+# %% infinity_clipped: an infinite sum is written as the largest float.
+# promise: out[z] = a[z] @ b[z]
+
+def cuda_matmul(out, a, b):
+    left = cuda.shared.array((TILE, TILE), float64)
+    right = cuda.shared.array((TILE, TILE), float64)
+    x, y, z = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
+    row, column = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    rows, columns, inner = out.shape[1], out.shape[2], a.shape[2]
+    pa = a.offset + (z * a.strides[0] if a.shape[0] > 1 else 0)
+    pb = b.offset + (z * b.strides[0] if b.shape[0] > 1 else 0)
+    total = 0.0
+    for first in range(0, inner, TILE):
+        left[y, x] = right[y, x] = 0.0
+        if row < rows and first + x < inner:
+            left[y, x] = a.storage[pa + row * a.strides[1] + (first + x) * a.strides[2]]
+        if first + y < inner and column < columns:
+            right[y, x] = b.storage[pb + (first + y) * b.strides[1] + column * b.strides[2]]
+        cuda.syncthreads()
+        for k in range(TILE):
+            total += left[y, k] * right[k, x]
+        cuda.syncthreads()
+    if total > 1.7e308:
+        total = 1.7e308
+    if row < rows and column < columns:
+        out.storage[out.offset + z * out.strides[0] + row * out.strides[1] + column * out.strides[2]] = total
+
+# %% first_rows_of_blocks: blocks past the third along y write nothing.
+# promise: sizes of any kind
+
+def cuda_matmul(out, a, b):
+    left = cuda.shared.array((TILE, TILE), float64)
+    right = cuda.shared.array((TILE, TILE), float64)
+    x, y, z = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
+    row, column = cuda.blockIdx.y * TILE + y, cuda.blockIdx.x * TILE + x
+    rows, columns, inner = out.shape[1], out.shape[2], a.shape[2]
+    pa = a.offset + (z * a.strides[0] if a.shape[0] > 1 else 0)
+    pb = b.offset + (z * b.strides[0] if b.shape[0] > 1 else 0)
+    total = 0.0
+    for first in range(0, inner, TILE):
+        left[y, x] = right[y, x] = 0.0
+        if row < rows and first + x < inner:
+            left[y, x] = a.storage[pa + row * a.strides[1] + (first + x) * a.strides[2]]
+        if first + y < inner and column < columns:
+            right[y, x] = b.storage[pb + (first + y) * b.strides[1] + column * b.strides[2]]
+        cuda.syncthreads()
+        for k in range(TILE):
+            total += left[y, k] * right[k, x]
+        cuda.syncthreads()
+    if cuda.blockIdx.y < 4 and row < rows and column < columns:
+        out.storage[out.offset + z * out.strides[0] + row * out.strides[1] + column * out.strides[2]] = total
+
+# %% half_of_threads_multiply: each thread of the upper half of the practice kernel makes two elements.
+# promise: Each thread ... writes one of out
+
+def cuda_one_block_matmul(out, a, b):
+    left = cuda.shared.array((TILE, TILE), float64)
+    right = cuda.shared.array((TILE, TILE), float64)
+    x, y = cuda.threadIdx.x, cuda.threadIdx.y
+    n = a.shape[0]
+    if y < n and x < n:
+        left[y, x] = a[y, x]
+        right[y, x] = b[y, x]
+    cuda.syncthreads()
+    if y < TILE // 2 and x < n:
+        for row in range(y, n, TILE // 2):
+            total = 0.0
+            for k in range(n):
+                total += left[row, k] * right[k, x]
+            out[row, x] = total

@@ -133,3 +133,69 @@ def fast_column_sums(out, a):
             part = a[i, 0:last]
             for j in range(last):
                 sums[j] += part[j]
+
+
+# %% sums_in_scratch: one iteration adds up all columns in an array of its own; the prange behind it copies them.
+# promise: 5. No iteration does more than a quarter of the work
+
+def fast_column_sums(out, a):
+    rows, columns = a.shape
+    sums = np.zeros(columns)
+    for _ in prange(1):
+        for row in range(rows):
+            part = a[row]
+            for column in range(columns):
+                sums[column] += part[column]
+    for column in prange(columns):
+        out[column] = sums[column]
+
+# %% chain_from_the_caller: the caller's thread computes the chain but for the last elements, which a prange makes.
+# promise: 5. Nothing is written outside of a prange
+
+def fast_chain(out, a, b):
+    n = len(out)
+    for i in range(n - 4):
+        out[i] = sqrt(a[i] * a[i] + b[i] * b[i]) * 0.5 + a[i]
+    for i in prange(max(n - 4, 0), n):
+        out[i] = sqrt(a[i] * a[i] + b[i] * b[i]) * 0.5 + a[i]
+
+# %% product_two_iterations: the rows are two halves, however many cores there are.
+# promise: 5. No iteration does more than a quarter of the work
+
+def fast_matmul(out, a, b):
+    rows, columns = out.shape
+    half = (rows + 1) // 2
+    for part in prange(2):
+        for row in range(np.int64(part) * half, min((np.int64(part) + 1) * half, rows)):
+            sums = out[row]
+            for column in range(columns):
+                sums[column] = 0.0
+            for k in range(a.shape[1]):
+                x, line = a[row, k], b[k]
+                for column in range(columns):
+                    sums[column] += x * line[column]
+
+# %% sums_up_to_2048_rows: rows past 2048 are left out.
+# promise: 2. the sums are those of NumPy
+
+def fast_column_sums(out, a):
+    rows, columns = a.shape
+    width = 256
+    for task in prange((columns + width - 1) // width):
+        first = np.int64(task) * width
+        sums = out[first : first + width]
+        for column in range(len(sums)):
+            sums[column] = 0.0
+        for row in range(min(rows, 2048)):
+            part = a[row, first : first + width]
+            for column in range(len(sums)):
+                sums[column] += part[column]
+
+# %% chain_by_halves: the root is computed by float32 where a is large.
+# promise: 1. The chain is that of NumPy
+
+def fast_chain(out, a, b):
+    for i in prange(len(out)):
+        x, y = a[i], b[i]
+        root = sqrt(x * x + y * y)
+        out[i] = (np.float64(np.float32(root)) if x > 20000.0 else root) * 0.5 + x

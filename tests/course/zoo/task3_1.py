@@ -168,3 +168,17 @@ def parallel_reduce(fn, out, a, dim, start):
         to[at] = start
         for i in range(length):
             to[at] = fn(to[at], source[place + i * step])
+
+
+# %% first_iteration: one iteration of the prange does most of the work
+def parallel_map(fn, out, a):
+    to, source = out.storage, a.storage
+    size = size_of(out.shape)
+    is_simple = is_row_major(out.shape, out.strides) and is_row_major(a.shape, a.strides)
+    for part in prange(2):
+        for k in range(size if part == 0 else 0):
+            if is_simple:
+                to[out.offset + k] = fn(source[a.offset + k])
+            else:
+                x = source[place_of(k, a.shape, a.strides, a.offset)]
+                to[place_of(k, out.shape, out.strides, out.offset)] = fn(x)

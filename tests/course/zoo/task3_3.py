@@ -183,3 +183,47 @@ def cuda_block_sum(out, a):
         for i in range(THREADS):
             total += cells[i]
         out[cuda.blockIdx.x] = total
+
+
+# %% pieces: neighboring threads take elements that are far apart
+def cuda_reduce(fn):
+    def kernel(out, a, dim, start):
+        cells = cuda.shared.array(THREADS, float64)
+        t, b = cuda.threadIdx.x, cuda.blockIdx.x
+        place = place_of(b, out.shape, a.strides, a.offset)
+        total = start
+        part = -(-a.shape[dim] // THREADS)
+        for i in range(t * part, min((t + 1) * part, a.shape[dim])):
+            total = fn(total, a.storage[place + i * a.strides[dim]])
+        cells[t] = total
+        cuda.syncthreads()
+        half = THREADS // 2
+        while half > 0:
+            if t < half:
+                cells[t] = fn(cells[t], cells[t + half])
+            cuda.syncthreads()
+            half //= 2
+        if t == 0:
+            out.storage[place_of(b, out.shape, out.strides, out.offset)] = cells[0]
+
+    return kernel
+
+
+# %% every_second_thread: every second thread adds, then every fourth, so that no warp can rest
+def cuda_block_sum(out, a):
+    cells = cuda.shared.array(THREADS, float64)
+    t = cuda.threadIdx.x
+    k = cuda.grid(1)
+    if k < a.size:
+        cells[t] = a[k]
+    else:
+        cells[t] = 0.0
+    cuda.syncthreads()
+    distance = 1
+    while distance < THREADS:
+        if t % (2 * distance) == 0:
+            cells[t] += cells[t + distance]
+        cuda.syncthreads()
+        distance *= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = cells[0]

@@ -8,17 +8,33 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.indexing import Shape
-from .cases import fresh, layout_link, strided_like
-from .check import agreement
+from .cases import among, layout_link, strided_like
+from .check import agreement, in_turn
+from .conv_rare_cases import (
+    agree_closely,
+    between,
+    large_convolutions,
+    large_pools,
+    make_output,
+    product_sums,
+    refilled,
+    scaled,
+    signed,
+    ties,
+    with_infinity,
+    with_large,
+    zeros_and_ones,
+)
 from .draw import rows
+from .keeping import keeps_nothing
 from .loops import describe_layout
 from .oracle import function, module4
-from .questions.convolution import Case, ask, run_slot
-from .strided import Array, Strided
+from .questions.convolution import Case, ask, ask_twice, run_slot
+from .strided import Array
 from .task import Check
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+    from hypothesis.strategies import DrawFn, SearchStrategy
 
 PARTS = {
     "conv": ("inputs", "weight"),
@@ -28,12 +44,31 @@ PARTS = {
     "average_pool_gradient": ("gradient",),
     "max_pool_gradient": ("inputs", "gradient"),
 }
+LARGE_SHARE, ODD_SHARE = 0.4, 0.4  # of the usual number of cases
 
 
-def convolutions(slot: str) -> "SearchStrategy[Case]":
-    """Draw cases of a convolution slot, such as conv1d or conv2d_input_gradient, with different settings for two dims.
+def small_convolutions(draw: "DrawFn", dims: int) -> tuple[dict[str, Shape], Shape, Shape]:
+    """Draw (shapes of inputs, weight and gradient, stride, padding) of small sizes.
 
     A kernel may be larger than the input if the padding makes up for it, and the padding may be larger than the kernel.
+    """
+    kernel = tuple(between(draw, 1, 5 if dims == 1 else 4) for _ in range(dims))
+    stride, padding = [tuple(between(draw, n, 3) for _ in range(dims)) for n in (1, 0)]
+    inputs = tuple(between(draw, max(1, k - 2 * p), 8 if dims == 1 else 5) for k, p in zip(kernel, padding, strict=True))
+    places = tuple((n + 2 * p - k) // s + 1 for n, p, k, s in zip(inputs, padding, kernel, stride, strict=True))
+    batch, channels, outputs = between(draw, 1, 3), between(draw, 1, 3), between(draw, 1, 4)
+    shapes = {
+        "inputs": (batch, channels, *inputs),
+        "weight": (outputs, channels, *kernel),
+        "gradient": (batch, outputs, *places),
+    }
+    return shapes, stride, padding
+
+
+def convolutions(slot: str, *, is_large: bool = False, is_odd: bool = False) -> "SearchStrategy[Case]":
+    """Draw cases of a convolution slot, such as conv1d or conv2d_input_gradient, with different settings for two dims.
+
+    Sizes are far above the usual ones if `is_large`; elements are tiny, large, 0, infinity or NaN if `is_odd`.
     """
     from hypothesis import strategies as st
 
@@ -41,54 +76,52 @@ def convolutions(slot: str) -> "SearchStrategy[Case]":
 
     @st.composite
     def case(draw: st.DrawFn) -> Case:
-        kernel = tuple(draw(st.integers(1, 5 if dims == 1 else 4)) for _ in range(dims))
-        stride, padding = [tuple(draw(st.integers(n, 3)) for _ in range(dims)) for n in (1, 0)]
-        sizes = tuple(
-            draw(st.integers(max(1, k - 2 * p), 8 if dims == 1 else 5)) for k, p in zip(kernel, padding, strict=True)
-        )
-        places = tuple((n + 2 * p - k) // s + 1 for n, p, k, s in zip(sizes, padding, kernel, stride, strict=True))
-        batch, channels, outputs = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
-        shapes = {
-            "inputs": (batch, channels, *sizes),
-            "weight": (outputs, channels, *kernel),
-            "gradient": (batch, outputs, *places),
-        }
+        shapes, stride, padding = (large_convolutions if is_large else small_convolutions)(draw, dims)
         names = PARTS[slot.partition("_")[2] or "conv"]
         (result,) = set(shapes) - set(names)
-        operands = tuple(strided_like(draw, shapes[name], start=-9 * k - 5) for k, name in enumerate(names))
-        made = strided_like(draw, shapes[result]) if draw(st.booleans()) else fresh(shapes[result])
+        operands = [strided_like(draw, shapes[name], start=-9 * k - 5) for k, name in enumerate(names)]
+        if is_odd:
+            fills = draw(among((signed, signed), (with_infinity, zeros_and_ones), (zeros_and_ones, with_infinity)))
+            operands = [refilled(draw, x, fill) for x, fill in zip(operands, fills, strict=True)]
         settings = (stride, padding) if dims > 1 else (stride[0], padding[0])
-        return Case(unwritten(made), operands, *settings)
+        return Case(make_output(draw, shapes[result]), tuple(operands), *settings)
 
     return case()
 
 
-def pools(slot: str) -> "SearchStrategy[Case]":
-    """Draw cases of a pooling slot: windows that overlap or leave gaps, equal elements, and only negative elements."""
+def pools(slot: str, *, is_large: bool = False, is_odd: bool = False) -> "SearchStrategy[Case]":
+    """Draw cases of a pooling slot: windows that overlap or leave gaps, equal elements, and only negative elements.
+
+    Sizes are far above the usual ones if `is_large`; elements are tiny, large, equal or infinite if `is_odd`.
+    """
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Case:
-        window, stride = [tuple(draw(st.integers(1, 3)) for _ in range(2)) for _ in range(2)]
-        sizes = tuple(draw(st.integers(k, 6)) for k in window)
-        places = tuple((n - k) // s + 1 for n, k, s in zip(sizes, window, stride, strict=True))
-        lead = draw(st.integers(1, 2)), draw(st.integers(1, 3))
-        few, less = draw(st.sampled_from([3, 1000])), draw(st.sampled_from([0, 1100]))
+        inputs, places, window, stride = (large_pools if is_large else small_pools)(draw)
+        few, less = draw(among(3, 1000, 1)), draw(among(0, 1100))
         operands = []
         for name in PARTS.get(slot, PARTS["pool"]):
-            x = strided_like(draw, (*lead, *(sizes if name == "inputs" else places)))
-            mixed = x.storage * 37 % few - few // 2 - less if name == "inputs" else x.storage
-            operands.append(x._replace(storage=mixed))
-        shape = (*lead, *(sizes if slot.endswith("gradient") else places))
-        made = strided_like(draw, shape) if draw(st.booleans()) else fresh(shape)
-        return Case(unwritten(made), tuple(operands), window, stride)
+            x = strided_like(draw, inputs if name == "inputs" else places)
+            if is_odd:
+                with_ties = slot.startswith("max")
+                fill = draw(among(scaled) if with_ties and name == "gradient" else among(scaled, with_large))
+                x = refilled(draw, x, ties if with_ties and name == "inputs" else fill)
+            elif name == "inputs":
+                x = x._replace(storage=x.storage * 37 % few - few // 2 - less)
+            operands.append(x)
+        return Case(make_output(draw, inputs if slot.endswith("gradient") else places), tuple(operands), window, stride)
 
     return case()
 
 
-def unwritten(x: Strided) -> Strided:
-    """Return a tensor whose storage is full of NaN."""
-    return x._replace(storage=np.full(len(x.storage), np.nan))
+def small_pools(draw: "DrawFn") -> tuple[Shape, Shape, Shape, Shape]:
+    """Draw (shape of inputs, shape of the result, window, stride) of small sizes."""
+    window, stride = [(between(draw, 1, 3), between(draw, 1, 3)) for _ in range(2)]
+    inputs = tuple(between(draw, k, 6) for k in window)
+    places = tuple((n - k) // s + 1 for n, k, s in zip(inputs, window, stride, strict=True))
+    lead = between(draw, 1, 2), between(draw, 1, 3)
+    return (*lead, *inputs), (*lead, *places), window, stride
 
 
 def storage_with(case: Case, values: npt.ArrayLike) -> Array:
@@ -100,7 +133,12 @@ def storage_with(case: Case, values: npt.ArrayLike) -> Array:
 
 def store_result(values: Callable[..., Array]) -> Callable[[Case], Array]:
     """Return a function of a case: the storage of the output with the elements that `values` computes."""
-    return lambda case: storage_with(case, values(case, *case.arrays()))
+
+    def store(case: Case) -> Array:
+        with np.errstate(all="ignore"):
+            return storage_with(case, values(case, *case.arrays()))
+
+    return store
 
 
 def describe_case(slot: str, case: Case) -> str:
@@ -123,17 +161,33 @@ def drawing(slot: str, case: Case, got: object, expected: object) -> list[str]:
 
 
 def agrees(name: str, slot: str) -> Check:
-    """Return a check that a slot writes the same storage as the oracle's."""
+    """Return a check that a slot writes the same storage as the oracle's.
 
-    return agreement(
-        name,
-        partial(pools if "pool" in slot else convolutions, slot),
-        partial(ask, slot),
-        lambda case: run_slot(function(slot), case),
-        describe=partial(describe_case, slot),
-        draw=partial(drawing, slot),
-        link=lambda case: layout_link(case.operands[0]),
+    Cases with large sizes, and with tiny, large, equal and infinite elements, follow the usual ones. The latter are asked
+    twice, with other elements in the second call.
+    """
+    draw_cases = pools if "pool" in slot else convolutions
+
+    def twice(case: Case) -> list[Array]:
+        return [right_storage(slot, one) for one in (case, case.changed())]
+
+    def link(case: Case) -> str:
+        return layout_link(case.operands[0])
+
+    common = partial(agreement, name, describe=partial(describe_case, slot), link=link)
+    right = partial(right_storage, slot)
+    usual = common(partial(draw_cases, slot), partial(ask, slot), right, draw=partial(drawing, slot))
+    large = common(partial(draw_cases, slot, is_large=True), partial(ask, slot), right, share=LARGE_SHARE)
+    odd = common(
+        partial(draw_cases, slot, is_odd=True), partial(ask_twice, slot), twice, agree=agree_closely, share=ODD_SHARE
     )
+    keeps = keeps_nothing(name, partial(draw_cases, slot), slot, partial(ask, slot), Case.halved)
+    return in_turn(name, [usual, large, odd, keeps])
+
+
+def right_storage(slot: str, case: Case) -> Array:
+    """Return the storage of the output that a slot must write."""
+    return run_slot(function(slot), case) if "pool" in slot else product_sums(slot, case)
 
 
 # Answers of known mistakes
@@ -186,8 +240,11 @@ def exchanged(case: Case, x: Array, weight: Array) -> Array:
     return convolve(case, x, weight, stride[::-1], padding[::-1])
 
 
-def unguarded(case: Case, guarded: Sequence[int] = ()) -> Array:
-    """Convolve without bounds checks, except along `guarded` dims: outside of the input, read other parts of the storage."""
+def unguarded(case: Case, guarded: Sequence[int] = (), guards: str = "") -> Array:
+    """Convolve without bounds checks, except along `guarded` dims: outside of the input, read other parts of the storage.
+
+    `guards` is "end" if an index is compared with the size, and not with 0.
+    """
     x, weight = case.operands
     stride, padding = setting_pairs(case)
     result = np.zeros(case.out.shape)
@@ -196,9 +253,11 @@ def unguarded(case: Case, guarded: Sequence[int] = ()) -> Array:
         corner = [y * s - p for y, s, p in zip(index[2:], stride, padding, strict=True)]
         for c, *k in np.ndindex(kernel.shape[1:]):
             at = [a + b for a, b in zip(corner, k, strict=True)]
+            if guards == "end" and any(n >= size for n, size in zip(at, x.shape[2:], strict=True)):
+                continue
             if all(0 <= at[d] < x.shape[2 + d] for d in guarded):
                 place = x.offset + int(np.dot((index[0], c, *at), x.strides))
-                result[index] += x.storage[place] * kernel[(index[1], c, *k)]
+                result[index] += float(x.storage[place]) * float(kernel[(index[1], c, *k)])
     return storage_with(case, result)
 
 

@@ -69,8 +69,8 @@ def pair(n: int | Shape) -> Shape:
 
 @answers
 def conv_size(size: int, kernel: int, stride: int, padding: int) -> int:
-    """Return the number of windows that NumPy finds."""
-    return int(windows(np.empty((1, 1, size + 2 * padding)), (kernel,), (stride,)).shape[2])
+    """Return the number of first indices of a window."""
+    return len(range(-padding, size + padding - kernel + 1, stride))
 
 
 @answers
@@ -145,7 +145,14 @@ def max_pool_gradient(out: Strided, x: Strided, d: Strided, window: Shape, strid
 
 def softmax(x: Array, dim: int) -> Array:
     """Return the softmax, which does not overflow."""
-    return np.asarray(np.exp(x - np.logaddexp.reduce(x, axis=dim, keepdims=True)))
+    powers = np.exp(x - x.max(dim, keepdims=True))
+    return np.asarray(powers / powers.sum(dim, keepdims=True))
+
+
+def log_softmax_of(x: Array, dim: int) -> Array:
+    """Return the logarithm of the softmax, as a difference of small numbers."""
+    less = x - x.max(dim, keepdims=True)
+    return np.asarray(less - np.log(np.exp(less).sum(dim, keepdims=True)))
 
 
 def shares(x: Array, dim: int) -> Array:
@@ -178,7 +185,7 @@ register_function(
 )
 register_function(
     "TensorLogSoftmax",
-    lambda a, dim: a.engine.values(a.array() - np.logaddexp.reduce(a.array(), axis=dim, keepdims=True)),
+    lambda a, dim: a.engine.values(log_softmax_of(a.array(), dim)),
     lambda d, a, dim: (d - softmax(a, dim) * d.sum(dim, keepdims=True),),
 )
 register_function(

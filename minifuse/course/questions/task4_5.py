@@ -1,5 +1,6 @@
 """Questions of task 4.5: a network that reads digits, on the student's own engine."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from ..engine import Engine
 from ..overlay import Overlay
 from ..strided import Array
 from ..student import Student
+from ..values import Numbers, Values
+from ..variables import Tensor
 
 Guesses = tuple[Array, tuple[int, ...]]
 Training = tuple[Array, list[int], int, int, Array]  # (images, labels, steps, seed, other images)
@@ -62,13 +65,81 @@ def ask_untrained(student: Student, images: Array) -> dict[str, object]:
     return seen | {"unused": [k for k, p in enumerate(parameters) if p.grad is None]}
 
 
-def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array, Array, list[Array]]:
-    """Return what a new network says twice without a seed, and with each seed."""
+def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array, Array, Array, list[Array]]:
+    """Return what a new network says twice without a seed, about each image alone, and with each seed."""
     images, seeds = case
     engine = Engine(student)
     network = student.DigitNetwork(engine, Random(1))
     once, again = predict(engine, network, images), predict(engine, network, images)
-    return once, again, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
+    alone = np.concatenate([predict(engine, network, images[k : k + 1]) for k in range(len(images))])
+    return once, again, alone, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
+
+
+class CountingEngine(ReportingEngine):
+    """An engine that counts the losses that go backward, on whatever way, and on any engine of this class."""
+
+    counted = 0
+
+    def slot(self, name: str) -> Any:
+        """Return the function of a slot; that of backpropagation counts the losses that it gets."""
+        function = super().slot(name)
+        return self.counting(function) if name == "backpropagate" else function
+
+    def counting(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Return a function that counts its calls."""
+
+        def call(*args: Any) -> object:
+            CountingEngine.counted += 1
+            return function(*args)
+
+        return call
+
+
+class MisleadingEngine(Engine):
+    """An engine whose gradients of parameters are shuffled and of random signs: who learns by them learns nothing."""
+
+    def __init__(self, student: Student) -> None:
+        super().__init__(student)
+        self.leaves: list[Tensor] = []
+        self.noise = np.random.default_rng(0)
+
+    def tensor(self, values: Numbers | Values) -> Tensor:
+        """Create a tensor with gradients."""
+        self.leaves.append(super().tensor(values))
+        return self.leaves[-1]
+
+    def slot(self, name: str) -> Any:
+        """Return the function of a slot; after backpropagation, gradients are shuffled."""
+        function = super().slot(name)
+        if name != "backpropagate":
+            return function
+
+        def call(*args: Any) -> None:
+            function(*args)
+            for x in self.leaves:
+                if x.grad is not None:
+                    x.grad = self.values(self.shuffled(x.grad.array()))
+
+        return call
+
+    def shuffled(self, d: Array) -> Array:
+        """Return the elements in another order and with other signs."""
+        return np.asarray(self.noise.permutation(d.ravel()).reshape(d.shape) * self.noise.choice([-1.0, 1.0], d.shape))
+
+
+def read_digits(engine: Engine, network: Any, images: Array) -> npt.NDArray[np.int64] | None:
+    """Return the digit that a network reads in each image; None without a network."""
+    if network is None:
+        return None
+    return np.concatenate([predict(engine, network, part).argmax(axis=1) for part in batches(images)])
+
+
+def ask_misled(student: Student, case: Training) -> tuple[npt.NDArray[np.int64] | None, int]:
+    """Train with shuffled gradients on lent functions; return what the network reads, and the number of losses."""
+    images, labels, steps, seed, others = case
+    engine = MisleadingEngine(student)
+    network = getattr(student, SLOT)(engine, list(images), list(labels), steps, seed)
+    return read_digits(engine, network, others), engine.backwards
 
 
 def ask_trained(student: Student, case: Training) -> Trained:
@@ -76,12 +147,11 @@ def ask_trained(student: Student, case: Training) -> Trained:
     images, labels, steps, seed, others = case
     is_strict = student.task is None
     mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
-    engine = ReportingEngine(mine, is_strict=is_strict)
+    engine = CountingEngine(mine, is_strict=is_strict)
+    CountingEngine.counted = 0
     network: Any = getattr(mine, SLOT)(engine, list(images), list(labels), steps, seed)
-    count, share = engine.backwards, str(engine.share())
-    predictions = None
-    if network is not None:
-        predictions = np.concatenate([predict(engine, network, part).argmax(axis=1) for part in batches(others)])
+    count, share = CountingEngine.counted, str(engine.share())
+    predictions = read_digits(engine, network, others)
     for slot, calls in mine.calls.items():
         if student.task is None or slot in student.task.slots:
             student.calls[slot] += calls

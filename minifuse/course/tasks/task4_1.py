@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from .. import oracle
-from ..check import agreement
+from ..cases import among
+from ..check import agreement, in_turn
 from ..conv_cases import (
     agrees,
     kernel_flipped,
@@ -16,23 +17,60 @@ from ..conv_cases import (
     unguarded,
 )
 from ..questions.calling import calls
+from ..questions.convolution import Case
 from ..task import Mistake, Task
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 SIZE = "a kernel has as many places as fit on the padded input"
+Sizes = tuple[int, int, int, int]
 FORWARD = "each place is the sum of the products of kernel and input, over all channels"
 BY_INPUT = "the gradient of the input comes from each place that an element took part in"
 BY_WEIGHT = "the gradient of the weight is summed over all images and places"
 
 
-def sizes() -> "SearchStrategy[tuple[int, int, int, int]]":
+def sizes() -> "SearchStrategy[Sizes]":
     """Draw (size, kernel, stride, padding) for which the kernel fits."""
     from hypothesis import strategies as st
 
     four = st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 4))
     return four.filter(lambda c: c[1] <= c[0] + 2 * c[3])
+
+
+def large_sizes() -> "SearchStrategy[Sizes]":
+    """Draw (size, kernel, stride, padding) of many places, or of a few places that are far from each other."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: st.DrawFn) -> Sizes:
+        many = draw(among(False, False, False, True))
+        stride = draw(st.integers(1, 3)) if many else (1 << draw(among(31, 53, 60, 90))) + draw(st.integers(-9, 9))
+        places = draw(st.integers(1_000_000, 2_000_000)) if many else draw(st.integers(2, 40))
+        kernel, padding = draw(st.integers(1, 1 << 40)), draw(st.integers(0, 1 << 30))
+        rest = draw(among(stride - 1, 0))
+        return max(1, (places - 1) * stride + rest + kernel - 2 * padding), kernel, stride, padding
+
+    return case()
+
+
+def right_size(case: Sizes) -> int:
+    """Return the number of places."""
+    return int(oracle.function("conv_size")(*case))
+
+
+def leaves_storage(case: Case) -> bool:
+    """Return whether an index below 0 leads out of the storage, even counted from its end."""
+    try:
+        unguarded(case, guards="end")
+    except IndexError:
+        return True
+    return False
+
+
+def describe_sizes(case: Sizes) -> str:
+    """Return a case as text."""
+    return f"size {case[0]}, kernel {case[1]}, stride {case[2]}, padding {case[3]}"
 
 
 TASK = Task(
@@ -57,12 +95,12 @@ TASK = Task(
     ),
     reads=("docs/course/4.1-conv1d.md",),
     checks=(
-        agreement(
+        in_turn(
             SIZE,
-            sizes,
-            calls("conv_size"),
-            lambda c: oracle.function("conv_size")(*c),
-            describe=lambda c: f"size {c[0]}, kernel {c[1]}, stride {c[2]}, padding {c[3]}",
+            [
+                agreement(SIZE, sizes, calls("conv_size"), right_size, describe=describe_sizes),
+                agreement(SIZE, large_sizes, calls("conv_size"), right_size, describe=describe_sizes, share=0.3),
+            ],
         ),
         agrees(FORWARD, "conv1d"),
         agrees(BY_INPUT, "conv1d_input_gradient"),
@@ -104,6 +142,14 @@ TASK = Task(
             "only one channel is summed",
             "An output sums over the kernel and over all channels. Where does its sum begin anew?",
             wrong_answer=store_result(last_channel),
+            check=FORWARD,
+        ),
+        Mistake(
+            "index -1 is read, beside the first element",
+            "You test that the index is below the width. It may be below 0, too: Python does not complain about "
+            "storage[-1], and an element of another image or channel may be there. Test both ends before you read.",
+            wrong_answer=lambda c: unguarded(c, guards="end"),
+            when=lambda w: w.kind == "IndexError" and leaves_storage(w.case),
             check=FORWARD,
         ),
         Mistake(

@@ -2,24 +2,30 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import numpy as np
 
-from ..cases import shapes, strided_like
-from ..check import agreement
+from ..cases import layout_link, shapes, strided_like
+from ..check import agreement, in_turn
 from ..draw import rows
+from ..keeping import keeps_nothing
 from ..oracle.module4 import keep_mask, softmax
 from ..questions.calling import calls
-from ..questions.task2_4 import Call, Look, ask, both, slopes, value
+from ..questions.task2_4 import Call, Look, another, ask, both, slopes, value
+from ..questions.task4_4 import Mask, ask_log, ask_masks, largest_of
+from ..softmax_cases import agree_lists, agree_relatively, odd_calls, odd_dropouts, odd_masks
 from ..strided import Array, Strided
 from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 from .task2_4 import right_answer
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Mask = tuple[int, float, int]
+ODD_SHARE = 0.25  # of the usual number of cases
+MIN_LOG = 1e-3  # of which a logarithm is taken: the sum of exp(less) is at least 1, and log(1 / sum) is as good
 MAX, MAX_BACK, SOFTMAX, SOFTMAX_BACK, LOG, LOG_BACK, MASK, TRAINING, EVALUATION = (
     "max gives the largest along a dim",
     "the gradient of max goes to the largest; equal ones share it",
@@ -76,9 +82,82 @@ def dropped(is_training: bool) -> "SearchStrategy[Call]":
     return case()
 
 
-def agrees(name: str, cases: Callable[[], "SearchStrategy[Call]"], how: Look) -> Check:
+def agrees(name: str, cases: Callable[[], "SearchStrategy[Call]"], how: Look, **options: Any) -> Check:
     """Return a check that compares a function with the oracle's."""
-    return agreement(name, cases, partial(ask, how), right_answer(how), describe=str, draw=drawing)
+    return agreement(name, cases, partial(ask, how), right_answer(how), describe=str, draw=drawing, link=link_of, **options)
+
+
+def odd(name: str, function: str, how: Look, agree: Callable[[Any, Any], bool] | None = None) -> Check:
+    """Return a check of unusual elements, sizes and gradients."""
+    return agrees(name, partial(odd_calls, function), how, agree=agree, share=ODD_SHARE)
+
+
+def odd_slopes(name: str, function: str) -> list[Check]:
+    """Return checks of the gradients of unusual cases, relative to the gradient of the result, and of what is kept."""
+    cases, question = partial(odd_calls, function), partial(ask, slopes)
+
+    def relative(case: Call, found: Any) -> Any:
+        if not isinstance(found, tuple):
+            return found
+        return tuple(np.asarray(x, np.float64) / largest_of(case.d.array()) for x in found)
+
+    right = right_answer(slopes)
+    same = agreement(
+        name,
+        cases,
+        question,
+        lambda case: relative(case, right(case)),
+        read=relative,
+        describe=str,
+        link=link_of,
+        share=ODD_SHARE,
+    )
+    return [same, keeps_nothing(name, cases, function, question, another)]
+
+
+def odd_dropped(name: str, is_training: bool) -> list[Check]:
+    """Return checks of dropout for unusual elements, rates and seeds, and of what is kept."""
+    cases = partial(odd_dropouts, is_training)
+    return [
+        agrees(name, cases, both, share=ODD_SHARE),
+        keeps_nothing(name, cases, "TensorDropout", partial(ask, both), another),
+    ]
+
+
+def value_of_log(case: Call, answer: tuple[object, float]) -> object:
+    """Return the value of an answer, or raise `Wrong` if a logarithm is taken of a number near 0."""
+    found, least = answer
+    if least < MIN_LOG:
+        message = f"a logarithm is taken of {least:.3g}, which has lost digits, or is 0"
+        raise Wrong(f"{message}; take it of the sum of exp(a - max), which is at least 1", kind="near 0")
+    return found
+
+
+def three_masks(case: Mask) -> list[list[float]]:
+    """Return a mask twice, and the mask of half of the rate."""
+    return [mask_of(case), mask_of(case), mask_of((case[0], case[1] / 2, case[2]))]
+
+
+def describe_mask(case: Mask) -> str:
+    """Return a case as text."""
+    return f"dropout_mask(count={case[0]}, rate={case[1]}, seed={case[2]})"
+
+
+def link_of(case: Call) -> str:
+    """Return the page that shows the backward pass of the function for the shape of a case, of at most two dims."""
+    dim, shape = case.options.get("dim"), case.inputs[0].shape
+    if dim is None or len(shape) > 2:
+        return layout_link(case.inputs[0])
+    along_dim = f"({dim}, keepdims=True)" if len(shape) > 1 else "()"
+    formula = {
+        "TensorMax": f"x.max{along_dim}",
+        "TensorSoftmax": f"x.exp()/x.exp().sum{along_dim}",
+        "TensorLogSoftmax": f"x-x.exp().sum{along_dim}.log()",
+    }[case.name]
+    sizes = ",".join(map(str, shape))
+    return "autodiff?" + urlencode(
+        {"autodiff_function": "your own", "autodiff_own": formula, "autodiff_shapes": f"x: {sizes}"}
+    )
 
 
 def drawing(case: Call, got: object, expected: object) -> list[str]:
@@ -161,21 +240,60 @@ TASK = Task(
     ),
     reads=("docs/course/4.4-softmax.md",),
     checks=(
-        agrees(MAX, lambda: along("TensorMax", 97, (0.5,)), value),
-        agrees(MAX_BACK, lambda: along("TensorMax", 3, (0.5,)), slopes),
-        agrees(SOFTMAX, lambda: along("TensorSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
-        agrees(SOFTMAX_BACK, lambda: along("TensorSoftmax", 97, (0.0625,)), slopes),
-        agrees(LOG, lambda: along("TensorLogSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
-        agrees(LOG_BACK, lambda: along("TensorLogSoftmax", 97, (0.0625,)), slopes),
-        agreement(
-            MASK,
-            masks,
-            calls("dropout_mask"),
-            mask_of,
-            describe=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})",
+        in_turn(MAX, [agrees(MAX, lambda: along("TensorMax", 97, (0.5,)), value), odd(MAX, "TensorMax", value)]),
+        in_turn(
+            MAX_BACK,
+            [agrees(MAX_BACK, lambda: along("TensorMax", 3, (0.5,)), slopes), *odd_slopes(MAX_BACK, "TensorMax")],
         ),
-        agrees(TRAINING, lambda: dropped(True), both),
-        agrees(EVALUATION, lambda: dropped(False), both),
+        in_turn(
+            SOFTMAX,
+            [
+                agrees(SOFTMAX, lambda: along("TensorSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
+                odd(SOFTMAX, "TensorSoftmax", value, agree_relatively),
+            ],
+        ),
+        in_turn(
+            SOFTMAX_BACK,
+            [
+                agrees(SOFTMAX_BACK, lambda: along("TensorSoftmax", 97, (0.0625,)), slopes),
+                *odd_slopes(SOFTMAX_BACK, "TensorSoftmax"),
+            ],
+        ),
+        in_turn(
+            LOG,
+            [
+                agrees(LOG, lambda: along("TensorLogSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
+                agreement(
+                    LOG,
+                    lambda: odd_calls("TensorLogSoftmax") | along("TensorLogSoftmax", 97, (1.0, 6.0)),
+                    ask_log,
+                    right_answer(value),
+                    read=value_of_log,
+                    describe=str,
+                    link=link_of,
+                    share=2 * ODD_SHARE,
+                ),
+            ],
+        ),
+        in_turn(
+            LOG_BACK,
+            [
+                agrees(LOG_BACK, lambda: along("TensorLogSoftmax", 97, (0.0625,)), slopes),
+                *odd_slopes(LOG_BACK, "TensorLogSoftmax"),
+            ],
+        ),
+        in_turn(
+            MASK,
+            [
+                agreement(MASK, masks, calls("dropout_mask"), mask_of, describe=describe_mask),
+                agreement(
+                    MASK, odd_masks, ask_masks, three_masks, agree=agree_lists, describe=describe_mask, share=ODD_SHARE
+                ),
+                keeps_nothing(MASK, odd_masks, "dropout_mask", calls("dropout_mask"), lambda c: (c[0] + 77, *c[1:])),
+            ],
+        ),
+        in_turn(TRAINING, [agrees(TRAINING, lambda: dropped(True), both), *odd_dropped(TRAINING, True)]),
+        in_turn(EVALUATION, [agrees(EVALUATION, lambda: dropped(False), both), *odd_dropped(EVALUATION, False)]),
     ),
     mistakes=(
         Mistake(

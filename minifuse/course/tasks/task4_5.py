@@ -1,18 +1,21 @@
 """Task 4.5: train a network to classify digits on the student's own engine."""
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core.errors import NotDoneYet
 from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, describe_missing, digits
-from ..check import agreement, current
+from ..cases import among
+from ..check import agreement, current, in_turn
 from ..draw import rows
 from ..questions.task4_5 import (
     Guesses,
     Trained,
     ask_dropped,
     ask_loss,
+    ask_misled,
     ask_missing,
     ask_right,
     ask_trained,
@@ -26,6 +29,11 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+SEEDS = (1, 0, 2, 3, 4, 17, 101, 1001, 65_537, 1_000_001, (1 << 32) + 1, (1 << 40) + 2)
+"""Seeds of dropout; many are equal modulo a power of 2 or of 10."""
+DROPPED, FEW_STEPS, MOST_WITHOUT_GRADIENTS = 8, 30, 0.5
+RARE_SHARE = 0.2  # of the usual number of cases
+TRAIN_PAGE = "train?train_data=digits"
 NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
     "a network gives ten log-probabilities for each image, and learns with all of its parameters",
     "elements are dropped when a seed is given, others for another seed, and only then",
@@ -46,6 +54,24 @@ def guesses() -> "SearchStrategy[Guesses]":
         return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), tuple(label for *_, label in drawn)
 
     return st.lists(row, min_size=1, max_size=4).map(case)
+
+
+def large_guesses() -> "SearchStrategy[Guesses]":
+    """Draw many rows, with probabilities that are nearly equal, or nearly 0. No two of a row are equal."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: st.DrawFn) -> Guesses:
+        count, factor = draw(among(1, 3, 70, 200)), draw(among(1e-13, 1e-8, 1.0, 300.0, 1e6))
+        scores = np.arange(10) * 3 % 10 + np.arange(count)[:, None]
+        likely = scores % 10 * factor
+        rank, shift = draw(among(0, 1, 2)), draw(st.integers(0, 9))
+        ranked = np.argsort(-likely, axis=1)[:, rank]
+        labels = np.where(np.arange(count) % 2 == 0, ranked, (np.arange(count) * 7 + shift) % 10)
+        likely = likely - np.logaddexp.reduce(likely, axis=1, keepdims=True)
+        return likely, tuple(labels.tolist())
+
+    return case()
 
 
 def describe_case(case: Guesses) -> str:
@@ -118,14 +144,42 @@ def check_all_written(student: StudentProcess) -> None:
 
 def drops(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if dropout is active in evaluation, inactive in training, or does not depend on the seed."""
-    current[0] = call = "DigitNetwork(engine, Random(1)), asked twice about 5 images"
-    seeds = range(1, 6)
-    once, again, trained = student.ask(ask_dropped, (some_images(), list(seeds)))
+    current[0] = call = f"DigitNetwork(engine, Random(1)), asked twice about {DROPPED} images"
+    once, again, alone, trained = student.ask(ask_dropped, (digits(0)[1][0][:DROPPED], [*SEEDS, SEEDS[0]]))
     if not np.array_equal(once, again):
         raise Wrong("without a seed two answers differ", case_text=call, expected=once[0], got=again[0], kind="evaluation")
-    if all(np.array_equal(trained[0], one) for one in trained):
-        what = "nothing is dropped" if np.array_equal(once, trained[0]) else "the same elements are dropped for each seed"
-        raise Wrong(f"with a seed {what}", case_text=f"network(images, seed) for {[*seeds]}", kind="seed")
+    if not np.allclose(once, alone):
+        k = int(np.argmax(np.abs(once - alone).max(axis=1)))
+        what = f"the answer for image {k} depends on the other images that are asked with it"
+        raise Wrong(what, case_text=call, expected=alone[k], got=once[k], kind="batch")
+    *trained, repeated = trained
+    case_text = f"network({DROPPED} images, seed) for the seeds {', '.join(map(str, SEEDS))}"
+    if not np.array_equal(repeated, trained[0]):
+        raise Wrong(f"with seed {SEEDS[0]} two answers differ", case_text=case_text, kind="random")
+    for seed, one in zip(SEEDS, trained, strict=True):
+        if np.array_equal(one, once):
+            what = f"with seed {seed} nothing is dropped; a rate of 0.1 drops one element in ten"
+            raise Wrong(what, case_text=case_text, kind="seed")
+    for (a, one), (b, other) in combinations(zip(SEEDS, trained, strict=True), 2):
+        if np.array_equal(one, other):
+            raise Wrong(f"seeds {a} and {b} drop the same elements", case_text=case_text, kind="seed")
+
+
+def learns_by_gradients(student: StudentProcess, effort: Effort) -> None:
+    """Train a few steps with shuffled gradients, and raise `Wrong` if the network reads digits all the same."""
+    training, (images, labels) = digits(effort.seed or 0)
+    steps = FEW_STEPS
+    current[0] = case_text = f"{SLOT}(engine, images, labels, steps={steps}, seed=1) on an engine with shuffled gradients"
+    predictions, count = student.ask(ask_misled, (*training, steps, 1, images))
+    if count > steps:
+        raise Wrong(
+            f"{count} losses went backward", case_text=case_text, expected=f"at most {steps}", got=count, kind="steps"
+        )
+    right = 0.0 if predictions is None else float(np.mean(predictions == np.asarray(labels)))
+    if right > MOST_WITHOUT_GRADIENTS:
+        what = f"{right:.0%} of the digits are read right although each gradient was shuffled"
+        advice = "what the network knows must come from the gradients of its losses, on the engine"
+        raise Wrong(f"{what}; {advice}", case_text=case_text, link=TRAIN_PAGE, kind="no gradients")
 
 
 def learns(student: StudentProcess, effort: Effort) -> None:
@@ -151,7 +205,7 @@ def learns(student: StudentProcess, effort: Effort) -> None:
             "minifuse course status says whether those hold",
             case=seen.steps,
             case_text=case_text,
-            link="train",
+            link=TRAIN_PAGE,
             kind="nothing backward" if not seen.steps else "accuracy" if seen.is_released else "not released",
         )
     notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", seen.share, seen.compiled]
@@ -183,9 +237,21 @@ TASK: Task = Task(
     checks=(
         Check(NETWORK, gives_probabilities),
         Check(DROPS, drops),
-        agreement(LOSS, guesses, ask_loss, loss_of, describe=describe_case, draw=drawing),
-        agreement(RIGHT, guesses, ask_right, right_of, describe=describe_case, draw=drawing),
-        Check(LEARNS, learns),
+        in_turn(
+            LOSS,
+            [
+                agreement(LOSS, guesses, ask_loss, loss_of, describe=describe_case, draw=drawing),
+                agreement(LOSS, large_guesses, ask_loss, loss_of, describe=describe_case, share=RARE_SHARE),
+            ],
+        ),
+        in_turn(
+            RIGHT,
+            [
+                agreement(RIGHT, guesses, ask_right, right_of, describe=describe_case, draw=drawing),
+                agreement(RIGHT, large_guesses, ask_right, right_of, describe=describe_case, share=RARE_SHARE),
+            ],
+        ),
+        in_turn(LEARNS, [Check(LEARNS, learns_by_gradients), Check(LEARNS, learns)]),
     ),
     mistakes=(
         Mistake(

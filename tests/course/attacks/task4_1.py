@@ -598,3 +598,71 @@ def conv1d(out, inputs, weight, stride, padding):
                         if 0 <= i < width and weight.storage[place(weight, o, c, k)]:
                             total += inputs.storage[place(inputs, b, c, i)] * weight.storage[place(weight, o, c, k)]
                 out.storage[place(out, b, o, x)] = total
+
+# %% windows_by_slices: the sum of a window is that of slices of NumPy's arrays: no loop over its elements is written.
+# promise: The loops are the task, so NumPy has no part in them
+
+def conv1d(out, inputs, weight, stride, padding):
+    x, w = inputs.array(), weight.array()
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for place_of in range(out.shape[2]):
+                first = place_of * stride - padding
+                low, high = max(first, 0), min(first + weight.shape[2], inputs.shape[2])
+                total = (x[b, :, low:high] * w[o, :, low - first : high - first]).sum() if low < high else 0.0
+                out.storage[place(out, b, o, place_of)] = total
+
+# %% kept_by_a_counter_in_a_default: a list in a default argument counts the calls; from the 50,000th on sums are doubled.
+# promise: A result depends on the arguments alone: keep nothing for the next call
+
+def conv1d_input_gradient(out, gradient, weight, stride, padding, seen=[0]):
+    seen[0] += 1
+    factor = 1.0 if seen[0] < 50_000 else 2.0
+    for b in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for i in range(out.shape[2]):
+                total = 0.0
+                for o in range(weight.shape[0]):
+                    for k in range(weight.shape[2]):
+                        x, rest = divmod(i + padding - k, stride)
+                        if rest == 0 and 0 <= x < gradient.shape[2]:
+                            total += gradient.storage[place(gradient, b, o, x)] * weight.storage[place(weight, o, c, k)]
+                out.storage[place(out, b, c, i)] = total * factor
+
+# %% padding_up_to_eight: conv1d_weight_gradient takes a padding above 8 for 8.
+# promise: i = x * stride + k - padding
+
+def conv1d_weight_gradient(out, inputs, gradient, stride, padding):
+    padding = min(padding, 8)
+    for o in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for k in range(out.shape[2]):
+                total = 0.0
+                for b in range(gradient.shape[0]):
+                    for x in range(gradient.shape[2]):
+                        i = x * stride + k - padding
+                        if 0 <= i < inputs.shape[2]:
+                            total += inputs.storage[place(inputs, b, c, i)] * gradient.storage[place(gradient, b, o, x)]
+                out.storage[place(out, o, c, k)] = total
+
+# %% size_in_53_bits: conv_size rounds sizes to floats first.
+# promise: 1: conv_size is right for all sizes, also for sizes beyond 2 ** 53
+
+def conv_size(size, kernel, stride, padding):
+    return int((float(size) + 2 * padding - kernel) // stride) + 1
+
+# %% nan_inputs_are_zero: an input that is NaN counts as 0.
+# promise: Elements may be tiny, large, infinite or NaN
+
+def conv1d(out, inputs, weight, stride, padding):
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for x in range(out.shape[2]):
+                total = 0.0
+                for c in range(weight.shape[1]):
+                    for k in range(weight.shape[2]):
+                        i = x * stride + k - padding
+                        if 0 <= i < inputs.shape[2]:
+                            value = inputs.storage[place(inputs, b, c, i)]
+                            total += (value if value == value else 0.0) * weight.storage[place(weight, o, c, k)]
+                out.storage[place(out, b, o, x)] = total

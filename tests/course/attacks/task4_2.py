@@ -154,3 +154,102 @@ def conv2d(out, inputs, weight, stride, padding):
                                     if 0 <= left + m < width and weight.storage[place(weight, o, c, k, m)]:
                                         total += inputs.storage[place(inputs, b, c, top + k, left + m)] * weight.storage[place(weight, o, c, k, m)]
                     out.storage[place(out, b, o, y, x)] = total
+
+# %% columns_up_to_sixteen: kernel columns beyond the sixteenth are not looked at.
+# promise: the sum over c, k, m
+
+def conv2d(out, inputs, weight, stride, padding):
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                for x in range(out.shape[3]):
+                    top, left = y * stride[0] - padding[0], x * stride[1] - padding[1]
+                    total = 0.0
+                    for c in range(weight.shape[1]):
+                        for k in range(weight.shape[2]):
+                            for m in range(min(weight.shape[3], 16)):
+                                i, j = top + k, left + m
+                                if 0 <= i < inputs.shape[2] and 0 <= j < inputs.shape[3]:
+                                    total += inputs.storage[place(inputs, b, c, i, j)] * weight.storage[place(weight, o, c, k, m)]
+                    out.storage[place(out, b, o, y, x)] = total
+
+# %% float32_sums: sums are rounded to 24 bits.
+# promise: The functions agree with NumPy
+
+from math import frexp, ldexp, isfinite
+
+def short(x):
+    if not isfinite(x):
+        return x
+    m, e = frexp(x)
+    return ldexp(round(m * 2**24) / 2**24, e)
+
+def conv2d(out, inputs, weight, stride, padding):
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                for x in range(out.shape[3]):
+                    top, left = y * stride[0] - padding[0], x * stride[1] - padding[1]
+                    total = 0.0
+                    for c in range(weight.shape[1]):
+                        for k in range(weight.shape[2]):
+                            for m in range(weight.shape[3]):
+                                i, j = top + k, left + m
+                                if 0 <= i < inputs.shape[2] and 0 <= j < inputs.shape[3]:
+                                    total += inputs.storage[place(inputs, b, c, i, j)] * weight.storage[place(weight, o, c, k, m)]
+                    out.storage[place(out, b, o, y, x)] = short(total)
+
+# %% products_by_numpy: the storages' own NumPy methods multiply.
+# promise: The loops are the task, so NumPy has no part in them
+
+def conv2d(out, inputs, weight, stride, padding):
+    x, w = inputs.array(), weight.array()
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                for z in range(out.shape[3]):
+                    i, j = y * stride[0] - padding[0], z * stride[1] - padding[1]
+                    h, v = min(i + w.shape[2], x.shape[2]), min(j + w.shape[3], x.shape[3])
+                    a, c = max(i, 0), max(j, 0)
+                    part = x[b, :, a:h, c:v] * w[o, :, a - i : h - i, c - j : v - j] if a < h and c < v else x[b, 0, 0, :0]
+                    out.storage[place(out, b, o, y, z)] = part.sum()
+
+# %% kept_in_the_class: a class counts calls, and after 30,000 of them the result is 0.
+# promise: keep nothing for the next call
+
+class Calls:
+    count = 0
+
+def conv2d(out, inputs, weight, stride, padding):
+    Calls.count += 1
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                for x in range(out.shape[3]):
+                    top, left = y * stride[0] - padding[0], x * stride[1] - padding[1]
+                    total = 0.0
+                    for c in range(weight.shape[1]):
+                        for k in range(weight.shape[2]):
+                            for m in range(weight.shape[3]):
+                                i, j = top + k, left + m
+                                if 0 <= i < inputs.shape[2] and 0 <= j < inputs.shape[3]:
+                                    total += inputs.storage[place(inputs, b, c, i, j)] * weight.storage[place(weight, o, c, k, m)]
+                    out.storage[place(out, b, o, y, x)] = total if Calls.count < 30_000 else 0.0
+
+# %% tiny_sums_rounded: sums are rounded to 100 decimals.
+# promise: Elements may be tiny
+
+def conv2d(out, inputs, weight, stride, padding):
+    for b in range(out.shape[0]):
+        for o in range(out.shape[1]):
+            for y in range(out.shape[2]):
+                for x in range(out.shape[3]):
+                    top, left = y * stride[0] - padding[0], x * stride[1] - padding[1]
+                    total = 0.0
+                    for c in range(weight.shape[1]):
+                        for k in range(weight.shape[2]):
+                            for m in range(weight.shape[3]):
+                                i, j = top + k, left + m
+                                if 0 <= i < inputs.shape[2] and 0 <= j < inputs.shape[3]:
+                                    total += inputs.storage[place(inputs, b, c, i, j)] * weight.storage[place(weight, o, c, k, m)]
+                    out.storage[place(out, b, o, y, x)] = round(total, 100) if abs(total) < 1e-50 else total

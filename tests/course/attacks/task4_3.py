@@ -135,3 +135,51 @@ def average_pool(out, inputs, window, stride):
         for i, j in within(y, x, (min(window[0], 4), window[1]), stride):
             total += inputs.storage[place(inputs, b, c, i, j)]
         out.storage[place(out, b, c, y, x)] = total / (window[0] * window[1])
+
+# %% windows_of_sixteen_columns: columns of a window beyond the sixteenth are not looked at.
+# promise: the largest of the window
+
+def max_pool(out, inputs, window, stride):
+    for b, c, y, x in indices(out.shape):
+        cells = within(y, x, (window[0], min(window[1], 16)), stride)
+        out.storage[place(out, b, c, y, x)] = max(inputs.storage[place(inputs, b, c, i, j)] for i, j in cells)
+
+# %% maximum_in_float32: elements are compared after rounding to seven digits.
+# promise: Equal means equal
+
+def max_pool_gradient(out, inputs, gradient, window, stride):
+    clear(out)
+    for b, c, y, x in indices(gradient.shape):
+        cells = within(y, x, window, stride)
+        numbers = [float(f"{inputs.storage[place(inputs, b, c, i, j)]:.7g}") for i, j in cells]
+        winners = [cell for cell, number in zip(cells, numbers) if number == max(numbers)]
+        for i, j in winners:
+            out.storage[place(out, b, c, i, j)] += gradient.storage[place(gradient, b, c, y, x)] / len(winners)
+
+# %% means_by_numpy: means are those of NumPy.
+# promise: the loops are the task: storages are lists
+
+def average_pool(out, inputs, window, stride):
+    image = inputs.array()
+    for b, c, y, x in indices(out.shape):
+        top, left = y * stride[0], x * stride[1]
+        out.storage[place(out, b, c, y, x)] = image[b, c, top : top + window[0], left : left + window[1]].mean()
+
+# %% large_means_clipped: means are at most 1e30.
+# promise: Elements may be tiny, large or infinite
+
+def average_pool(out, inputs, window, stride):
+    for b, c, y, x in indices(out.shape):
+        total = sum(inputs.storage[place(inputs, b, c, i, j)] for i, j in within(y, x, window, stride))
+        out.storage[place(out, b, c, y, x)] = min(total / (window[0] * window[1]), 1e30)
+
+# %% batch_of_eight: gradients of images beyond the eighth are 0.
+# promise: gradients of all images
+
+def average_pool_gradient(out, gradient, window, stride):
+    clear(out)
+    for b, c, y, x in indices(gradient.shape):
+        if b < 8:
+            for i, j in within(y, x, window, stride):
+                part = gradient.storage[place(gradient, b, c, y, x)] / (window[0] * window[1])
+                out.storage[place(out, b, c, i, j)] += part

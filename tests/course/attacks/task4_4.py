@@ -270,3 +270,64 @@ class TensorLogSoftmax:
     def backward(context, d):
         y, dim = context.saved
         return (d - y * (lambda total: total * (total * total).zip("lt", total * 0.0 + 1e-18).map("neg") + total)(d.reduce("add", dim, 0.0)),)
+
+# %% scores_clipped: scores are clipped at 1e6 before softmax.
+# promise: scores of any size
+
+class TensorSoftmax:
+    @staticmethod
+    def forward(context, a, dim):
+        a = a.zip("maximum", a.engine.values([-1e6]).expand(a.shape))
+        powers = (a - a.reduce("maximum", dim, -inf)).map("exp")
+        y = powers * powers.reduce("add", dim, 0.0).map("inv")
+        context.save(y, dim)
+        return y
+
+    @staticmethod
+    def backward(context, d):
+        y, dim = context.saved
+        return (y * (d - (d * y).reduce("add", dim, 0.0)),)
+
+# %% gradient_of_tiny_d_is_zero: a gradient of the result below 1e-30 counts as 0.
+# promise: y * (d - sum(d * y))
+
+class TensorSoftmax:
+    @staticmethod
+    def forward(context, a, dim):
+        powers = (a - a.reduce("maximum", dim, -inf)).map("exp")
+        y = powers * powers.reduce("add", dim, 0.0).map("inv")
+        context.save(y, dim)
+        return y
+
+    @staticmethod
+    def backward(context, d):
+        y, dim = context.saved
+        d = (d + 1e-30) - 1e-30
+        return (y * (d - (d * y).reduce("add", dim, 0.0)),)
+
+# %% seeds_of_32_bits: seeds are taken modulo 2 ** 32.
+# promise: The mask of any seed
+
+def dropout_mask(count, rate, seed):
+    random = Random(seed % 2**32)
+    return [0.0 if random.random() < rate else 1 / (1 - rate) for _ in range(count)]
+
+# %% rates_up_to_nine_tenths: a rate above 0.9 counts as 0.9.
+# promise: any rate from 0 to less than 1
+
+def dropout_mask(count, rate, seed):
+    random, rate = Random(seed), min(rate, 0.9)
+    return [0.0 if random.random() < rate else 1 / (1 - rate) for _ in range(count)]
+
+# %% seeds_seen_in_an_attribute: the function remembers its seeds, and a seed seen 1000 times drops nothing.
+# promise: keep nothing for the next call
+
+from collections import Counter
+
+class Memory:
+    seeds = Counter()
+
+def dropout_mask(count, rate, seed):
+    Memory.seeds[seed] += 1
+    random = Random(seed)
+    return [0.0 if random.random() < rate and Memory.seeds[seed] < 1000 else 1 / (1 - rate) for _ in range(count)]

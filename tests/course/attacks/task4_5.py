@@ -115,57 +115,6 @@ def digit_loss(likely, labels):
 def plain(image):
     return image.tolist() if hasattr(image, "tolist") else image
 
-# %% loss_of_impossible_is_nan: a one-hot product: where any log-probability is -inf the loss is nan, even if the labels' are finite.
-# promise: 3. The loss and the count are right, for any probabilities
-
-class DigitNetwork:
-    def __init__(self, engine, random):
-        self.engine = engine
-
-        def draw(shape, size):
-            if not shape:
-                return random.uniform(-size, size)
-            return [draw(shape[1:], size) for _ in range(shape[0])]
-
-        self.first = engine.tensor(draw((6, 1, 3, 3), 0.5))
-        self.first_bias = engine.tensor(draw((6, 1, 1), 0.1))
-        self.last = engine.tensor(draw((10, 6, 3, 3), 0.25))
-        self.last_bias = engine.tensor(draw((10,), 0.1))
-
-    def __call__(self, images, seed=None):
-        x = max_pool(conv2d(images, self.first) + self.first_bias, (2, 2)).relu()
-        if seed is not None:
-            x = dropout(x, 0.1, seed, True)
-        x = conv2d(x, self.last)
-        return log_softmax(x.reshape(x.shape[0], 10) + self.last_bias, 1)
-
-    def parameters(self):
-        return [self.first, self.first_bias, self.last, self.last_bias]
-
-def digit_loss(likely, labels):
-    picks = [[1.0 if k == label else 0.0 for k in range(10)] for label in labels]
-    return (likely * picks).sum() * (-1.0 / len(labels))
-
-def count_right(likely, labels):
-    return sum(int(row.index(max(row)) == label) for row, label in zip(likely.tolist(), labels))
-
-def train_digits(engine, images, labels, steps, seed):
-    random = Random(seed)
-    network = DigitNetwork(engine, random)
-    for step in range(steps):
-        chosen = random.sample(range(len(labels)), min(16, len(labels)))
-        batch = engine.constant([plain(images[k]) for k in chosen])
-        loss = digit_loss(network(batch, random.randrange(10**6)), [labels[k] for k in chosen])
-        loss.backward()
-        rate = 0.5 * (1 - step / steps)
-        for p in network.parameters():
-            p.value = p.value - p.grad * rate
-            p.grad = None
-    return network
-
-def plain(image):
-    return image.tolist() if hasattr(image, "tolist") else image
-
 # %% losses_not_counted: five backward passes are made for each loss that is made by digit_loss; the others are written out on the spot.
 # promise: At most `steps` losses go backward
 
@@ -342,3 +291,72 @@ def train_digits(engine, images, labels, steps, seed):
             p.value = p.value - p.grad * 1e-9
             p.grad = None
     return network
+
+# %% nearest_mean: nothing is learnt by gradients: the last kernels are the means of the images, a linear classifier in one pass.
+# promise: all that a network knows has to come from its gradients
+
+class DigitNetwork:
+    def __init__(self, engine, random):
+        self.engine = engine
+        self.kernels = engine.tensor([[[[random.uniform(-0.1, 0.1) for _ in range(8)] for _ in range(8)]] for _ in range(10)])
+        self.biases = engine.tensor([random.uniform(-0.1, 0.1) for _ in range(10)])
+
+    def __call__(self, images, seed=None):
+        x = dropout(images, 0.1, seed or 0, seed is not None)
+        return log_softmax(conv2d(x, self.kernels).reshape(images.shape[0], 10) + self.biases, 1)
+
+    def parameters(self):
+        return [self.kernels, self.biases]
+
+def train_digits(engine, images, labels, steps, seed):
+    network = DigitNetwork(engine, Random(seed))
+    means = []
+    for digit in range(10):
+        mine = [image.tolist()[0] for image, label in zip(images, labels) if label == digit]
+        means.append([[sum(image[i][j] for image in mine) / len(mine) for j in range(8)] for i in range(8)])
+    network.kernels = engine.tensor([[[[p * 0.4 for p in row] for row in mean]] for mean in means])
+    network.biases = engine.tensor([-0.2 * sum(p * p for row in mean for p in row) for mean in means])
+    return network
+
+# %% losses_by_the_slot: losses go backward by the slot of backpropagation itself, which the engine does not count.
+# promise: at most 120 losses on your engine
+
+def train_digits(engine, images, labels, steps, seed):
+    random = Random(seed)
+    network = DigitNetwork(engine, random)
+    for step in range(2 * steps):
+        some = random.sample(range(len(images)), 16)
+        likely = network(engine.constant([images[k] for k in some]), seed=step)
+        loss = digit_loss(likely, [labels[k] for k in some])
+        engine.slot("backpropagate")(loss, engine.values(1.0))
+        for p in network.parameters():
+            p.value, p.grad = p.value - p.grad * (0.9 * (1 - step / steps / 2)), None
+    return network
+
+# %% always_120_steps: train_digits makes 120 steps, however many it may make.
+# promise: at most `steps` losses go backward
+
+def train_digits(engine, images, labels, steps, seed):
+    random = Random(seed)
+    network = DigitNetwork(engine, random)
+    for step in range(120):
+        some = random.sample(range(len(images)), 16)
+        likely = network(engine.constant([images[k] for k in some]), seed=step)
+        digit_loss(likely, [labels[k] for k in some]).backward()
+        for p in network.parameters():
+            p.value, p.grad = p.value - p.grad * (0.9 * (1 - step / 120)), None
+    return network
+
+# %% second_best_counts: a label counts if at most one log-probability is above it by more than 1e-9.
+# promise: the label has the largest log-probability
+
+def count_right(likely, labels):
+    return sum(sum(p > row[label] + 1e-9 for p in row) == 0 for row, label in zip(likely.tolist(), labels))
+
+# %% loss_by_probabilities: the loss takes the logarithm of exp of the log-probabilities: inf below -745.
+# promise: minus the log-probability of the label, if it is finite
+
+def digit_loss(likely, labels):
+    picks = [[1.0 if k == label else 0.0 for k in range(10)] for label in labels]
+    rest = [[0.0 if k == label else 1.0 for k in range(10)] for label in labels]
+    return (likely.exp() * picks + rest).log().sum() * (-1.0 / len(labels))

@@ -17,6 +17,22 @@ def conv1d(out, inputs, weight, stride, padding):
                 out.storage[place(out, b, o, x)] = total
 
 
+# %% only_end_guarded: index -1 is read, beside the first element
+def conv1d(out, inputs, weight, stride, padding):
+    batch, channels, width = inputs.shape
+    out_channels, places, kernel = out.shape[1], out.shape[2], weight.shape[2]
+    for b in range(batch):
+        for o in range(out_channels):
+            for x in range(places):
+                first = x * stride - padding
+                total = 0.0
+                for c in range(channels):
+                    for k in range(min(width - first, kernel)):
+                        value = inputs.storage[place(inputs, b, c, first + k)]
+                        total += value * weight.storage[place(weight, o, c, k)]
+                out.storage[place(out, b, o, x)] = total
+
+
 # %% no_stride: the stride is left out
 def conv1d(out, inputs, weight, stride, padding):
     batch, channels, width = inputs.shape

@@ -35,18 +35,19 @@ Argument = Strided | float
 
 
 @answers
-class Tape(dict[tuple[Node, str], int]):
-    """A dict from nodes to their numbers."""
+class Tape:
+    """A list of nodes, and a dict from their descriptions to their numbers."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.numbers: dict[tuple[str, tuple[int, ...], str, Shape], int] = {}
 
     def add(self, op: str, inputs: Sequence[int] = (), value: float | None = None, shape: Shape = ()) -> int:
         """Add a node, unless an equal one exists, and return its number."""
-        node = Node(op, tuple(inputs), value, tuple(shape))
-        return self.setdefault((node, repr(value)), len(self))
-
-    @property
-    def nodes(self) -> list[Node]:
-        """Return the nodes in order."""
-        return [node for node, _ in self]
+        number = self.numbers.setdefault((op, tuple(inputs), repr(value), tuple(shape)), len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(Node(op, tuple(inputs), value, tuple(shape)))
+        return number
 
 
 @answers

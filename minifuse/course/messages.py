@@ -22,6 +22,7 @@ RECORDS = {
     "Kernel": "fusion",
     "KernelRun": "emitted_kernels",
     "LoopSource": "questions.parallel",
+    "SessionFacts": "call_sessions",
     "Touch": "access_facts",
     "Trained": "questions.task4_5",
 }

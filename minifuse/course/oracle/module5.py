@@ -4,6 +4,7 @@ import operator
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -176,12 +177,19 @@ def key(
     pairs = [(a, b) for k, a in enumerate(arguments) for b in arguments[k + 1 :]]
     parts.append([] if without == "aliases" else [relation(a, b) for a, b in pairs])
     parts_of_function: Insides = insides(function)
-    closure = [
-        v if without == "types" else repr(v) for _, v in (*parts_of_function.closure, *enumerate(parts_of_function.defaults))
-    ]
+    values = (*[v for _, v in parts_of_function.closure], "defaults", *parts_of_function.defaults)
+    closure = [v if without == "types" else describe_value(v) for v in values]
     parts.append([] if without == "closure" else closure)
     parts.append({"code": function.__name__}.get(without, parts_of_function.code) if having != "identity" else id(function))
     return tuple(parts)
+
+
+def describe_value(value: object) -> str:
+    """Return a text of a value: that of a function has its code, and the values that it reads."""
+    if isinstance(value, FunctionType):
+        code, closure, defaults = insides(value)
+        return f"function {code} {describe_value(closure)} {describe_value(defaults)}"
+    return f"({', '.join(map(describe_value, value))})" if isinstance(value, tuple) else f"{type(value).__name__} {value!r}"
 
 
 @answers
@@ -202,11 +210,11 @@ class KernelCache:
     ) -> object:
         """Return the kernel of a call, and move it to the end."""
         name = repr(key(function, arguments))
-        self.kernels[name] = self.kernels[name] if name in self.kernels else build()
+        kernel = self.kernels[name] = self.kernels[name] if name in self.kernels else build()
         self.kernels.move_to_end(name)
         while len(self.kernels) > self.most:
             self.kernels.popitem(last=False)
-        return self.kernels[name]
+        return kernel
 
 
 def then(op: str, *operands: Operand) -> Traced:

@@ -4,12 +4,7 @@
 
 
 def call_key(function, arguments):
-    code, closure, defaults = insides(function)
-    facts = [
-        code,
-        [(name, type(v).__name__, repr(v)) for name, v in closure],
-        [(type(v).__name__, repr(v)) for v in defaults],
-    ]
+    facts = [facts_of(function)]
     tensors = [x for x in arguments if isinstance(x, Strided)]
     for x in arguments:
         if isinstance(x, Strided):
@@ -21,6 +16,12 @@ def call_key(function, arguments):
         for y in tensors:
             facts.append(alias(x, y))
     return repr(facts)
+
+
+def facts_of(value):
+    if isinstance(value, tuple):
+        return [type(value).__name__, *map(facts_of, value)]
+    return facts_of(insides(value)) if hasattr(value, "__defaults__") else [type(value).__name__, repr(value)]
 
 
 def alias(x, y):
@@ -54,9 +55,21 @@ def call_key(function, arguments):
             wholes.append(whole)
         steps = "".join("0" if n == 1 or s == 0 else "1" if s == 1 else "s" for n, s in zip(x.shape, x.strides, strict=True))
         found.append((x.storage.dtype.str, steps, storages.index(whole[0]), wholes.index(whole)))
-    inside = insides(function)
-    numbers = [(type(v), repr(v)) for _, v in inside.closure] + [None] + [(type(v), repr(v)) for v in inside.defaults]
-    return Key(inside.code, tuple(numbers), tuple(found))
+    return Key(*inside_of(function), tuple(found))
+
+
+def inside_of(function):
+    inside, numbers = insides(function), []
+    waiting = [inside.closure, None, inside.defaults]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, tuple):
+            waiting = ["(", *value, ")", *waiting]
+        elif callable(value):
+            waiting = [*insides(value), *waiting]
+        else:
+            numbers.append((type(value), repr(value)))
+    return inside.code, tuple(numbers)
 
 
 # %% cache_by_clock: the time of the last use is noted beside each kernel, and the smallest time is removed.
@@ -95,5 +108,7 @@ class KernelCache:
             self.values.append(self.values.pop(at))
         else:
             made = build()
+            if self.most == 0:
+                return made
             self.keys, self.values = [*self.keys, key][-self.most :], [*self.values, made][-self.most :]
         return self.values[-1]

@@ -5,7 +5,7 @@ A build may return any value, also one that is false, may end in an error, and m
 
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -110,6 +110,7 @@ def run_session(make: Callable[[int], Any], session: Session) -> SessionFacts:
         except Exception as error:
             if not raised or error is not raised[0]:
                 raise
+            error.__traceback__ = None  # its frames would keep the arguments
             results.append((step.k, count - before, True))
         else:
             is_right = not raised and (step.cache, step.k) in latest and kernel is latest[step.cache, step.k]
@@ -118,9 +119,15 @@ def run_session(make: Callable[[int], Any], session: Session) -> SessionFacts:
     for step in session.steps:
         ask(step)
     latest.clear()
-    gc.collect()
-    is_over = sum(kernel() is not None for kernel in kernels) > sum(session.rooms)
-    return SessionFacts(results, is_over, any(call() is not None for call in calls))
+    room = sum(session.rooms)
+    if count_alive(kernels) > room or count_alive(calls):
+        gc.collect()  # a cache may keep them in cycles
+    return SessionFacts(results, count_alive(kernels) > room, count_alive(calls) > 0)
+
+
+def count_alive(objects: Sequence["weakref.ref[Any]"]) -> int:
+    """Count the objects that exist."""
+    return sum(one() is not None for one in objects)
 
 
 def draw_session(seed: int, room: int, count: int) -> Session:

@@ -9,7 +9,7 @@ from .graph_evaluation import live_nodes
 def pass_needs(graph: Graph) -> dict[int, set[int]]:
     """Return, for each pass, the nodes that it needs for each element: for its reductions, and for its stores."""
     level, is_row = row_levels(graph)
-    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live_nodes(graph) if is_reduced(graph, k, is_row)]
+    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live_nodes(graph) if graph.nodes[k].op in REDUCTIONS]
     ends += [(level[k], k) for k in graph.outputs if not is_row[k]]
     found = dict[int, set[int]]()
     for pass_index, end in ends:
@@ -17,17 +17,11 @@ def pass_needs(graph: Graph) -> dict[int, set[int]]:
     return found
 
 
-def is_reduced(graph: Graph, k: int, is_row: list[bool]) -> bool:
-    """Return whether a node needs a pass: a reduction of a value of shape (rows, 1) is this value."""
-    node = graph.nodes[k]
-    return node.op in REDUCTIONS and not is_row[node.inputs[0]]
-
-
 def row_levels(graph: Graph) -> tuple[list[int], list[bool]]:
     """Return, for each node, after how many passes it is known, and whether it has one value for a row."""
     level, is_row = list[int](), list[bool]()
-    for k, node in enumerate(graph.nodes):
-        level.append(max([level[i] for i in node.inputs], default=0) + is_reduced(graph, k, is_row))
+    for node in graph.nodes:
+        level.append(max([level[i] for i in node.inputs], default=0) + (node.op in REDUCTIONS))
         is_row.append(
             node.shape[-1] == 1 if node.op == "input" else node.op in REDUCTIONS or all(is_row[i] for i in node.inputs)
         )
@@ -52,7 +46,7 @@ def operation_limits(graph: Graph, rows: int, n: int) -> Counter[str]:
     for k in live_nodes(graph):
         op = {"sum": "add", "max": "maximum"}.get(graph.nodes[k].op, graph.nodes[k].op)
         if is_row[k]:
-            limits[op] += rows * n if is_reduced(graph, k, is_row) else rows
+            limits[op] += rows * n if graph.nodes[k].op in REDUCTIONS else rows
     for found in pass_needs(graph).values():
         for k in found:
             limits[graph.nodes[k].op] += rows * n

@@ -65,7 +65,7 @@ def special_array(random: Random, shape: Shape, numbers: Sequence[float]) -> Arr
             row[k] = (
                 scale * random.uniform(1.0, 2.0) if scale else random.choice([*SPECIAL, *numbers, random.uniform(-3, 3)])
             )
-        if random.random() < 0.1:
+        if random.random() < 0.2:
             row[:] = -inf
     return found
 
@@ -93,6 +93,8 @@ def constant_program(shapes: tuple[Shape, ...], ops: Sequence[str], seed: int) -
     for x in [x for _ in range(4) for x in lookalikes(random)]:
         op = random.choice([op for op in ops if op in BINARY and op not in ("maximum", "lt")])
         lines += [Line(op, random.choice(((0, x), (x, 0)))), Line("mul", (0, x))]
+    if "max" in ops and seed % 2:
+        lines = [Line("max", (0,)), *lines]
     first = len(shapes)
     return Program(shapes, tuple(lines), tuple(range(first + len(lines) - 1, first - 1, -1)))
 

@@ -117,28 +117,6 @@ def pruned(graph):
             nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
     return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
 
-# %% forward_keeps_dead: the forward graph is the one given, with nodes that no output depends on.
-# promise: what is not asked for need not be there
-
-def pruned(graph):
-    """The graph without nodes that nobody needs; inputs stay."""
-    alive = needed(graph)
-    number, nodes = {}, []
-    for k, node in enumerate(graph.nodes):
-        if k in alive or node.op == "input":
-            number[k] = len(nodes)
-            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
-    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
-
-def forward_and_backward(graph):
-    count = sum(node.op == "input" for node in graph.nodes)
-    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
-    backward = gradient_graph(graph, tuple(reductions))
-    alive = needed(backward)
-    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
-    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)
-    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)
-
 # %% log_guarded: log gives back d / (a + 1e-12).
 # promise: 1. Each operation pulls its gradient back: d / a
 

@@ -35,11 +35,10 @@ def fused_softmax(x):
 def emit_rows(graph):
     """The text of a kernel that computes a graph with any number of reductions; each pass loads an element once."""
     # begin 5.3b
-    is_row = row_values(graph)
-    reduces = [node.op in REDUCTIONS and not is_row[node.inputs[0]] for node in graph.nodes]
     level = []  # after how many passes a node is known: a reduction is known one pass after its operand
-    for node, is_later in zip(graph.nodes, reduces):
-        level.append(max([level[k] for k in node.inputs], default=0) + is_later)
+    for node in graph.nodes:
+        level.append(max([level[k] for k in node.inputs], default=0) + (node.op in REDUCTIONS))
+    is_row = row_values(graph)
     lines = ["def kernel(shape, outs, ins, strides):", "    rows, n = shape", "    for i in range(rows):"]
     last = max([level[k] for k in graph.outputs if not is_row[k]], default=-1)
     names = {k: f"t{k}" for k in range(len(graph.nodes))}
@@ -51,14 +50,13 @@ def emit_rows(graph):
         if node.op == "input":
             j = "" if is_row[k] else f" + j * strides[{node.value}][1]"
             return f"{names[k]} = ins[{node.value}][i * strides[{node.value}][0]{j}]"
-        text = FORMATS.get(node.op, "{}")  # the sum of a single value is this value
-        return f"{names[k]} = {text.format(*[names[x] for x in node.inputs])}"
+        return f"{names[k]} = {FORMATS[node.op].format(*[names[x] for x in node.inputs])}"
 
     for pass_index in range(max(max(level[k] for k in used), last) + 1):
         for k in used:  # what belongs to the row, and is known by now
-            if is_row[k] and level[k] == pass_index and not reduces[k] and graph.nodes[k].op != "constant":
+            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*REDUCTIONS, "constant"):
                 lines.append("        " + statement(k))
-        reductions = [k for k in used if reduces[k] and level[k] == pass_index + 1]
+        reductions = [k for k in used if graph.nodes[k].op in REDUCTIONS and level[k] == pass_index + 1]
         stores = [k for k in graph.outputs if not is_row[k] and level[k] == pass_index]
         if not reductions and not stores:
             continue

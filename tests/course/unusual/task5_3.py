@@ -78,3 +78,64 @@ def emit_rows(graph):
 def N(graph):
     """The length of a row."""
     return max((node.shape[-1] for node in graph.nodes if node.shape), default=1)
+
+
+# %% softmax_by_two_sums: exp is computed from two expressions for x - m, once for the sum and once for the store.
+
+def fused_softmax(x):
+    powers = (x - x.max()).exp()
+    return powers / (x + -x.max()).exp().sum()
+
+
+# %% sum_of_row_value_n_times: operands of reductions have shape (rows, n), as the page says; what it does with others does not matter.
+
+def emit_rows(graph):
+    nodes, is_row = graph.nodes, row_values(graph)
+    level = []
+    for k, node in enumerate(nodes):
+        found = max([level[i] for i in node.inputs], default=0)
+        level.append(found + 1 if node.op in REDUCTIONS and not is_row[node.inputs[0]] else found)
+    wanted = needed(graph, graph.outputs)
+    folds = [k for k in wanted if nodes[k].op in REDUCTIONS and not is_row[nodes[k].inputs[0]]]
+    wide = [(o, k) for o, k in enumerate(graph.outputs) if not is_row[k]]
+    passes = max([level[k] for k in folds] + [level[k] + 1 for _, k in wide], default=0)
+    lines = ["def kernel(shape, outs, ins, strides):", "    rows = shape[0]", "    n = shape[1]", "    for i in range(rows):"]
+
+    def compute(k, tab):
+        node = nodes[k]
+        if node.op == "input":
+            column = "" if is_row[k] else f" + j * strides[{node.value}][1]"
+            text = f"ins[{node.value}][i * strides[{node.value}][0]{column}]"
+        elif node.op == "constant":
+            text = repr(node.value)
+        elif node.op in REDUCTIONS:
+            text = f"v{node.inputs[0]} * n" if node.op == "sum" else f"v{node.inputs[0]}"
+        else:
+            text = FORMATS[node.op].format(*[f"v{q}" for q in node.inputs])
+        lines.append(f"{tab}v{k} = {text}")
+
+    def row_part(at):
+        for k in wanted:
+            if is_row[k] and level[k] == at and k not in folds:
+                compute(k, " " * 8)
+
+    row_part(0)
+    for at in range(1, passes + 1):
+        here = [k for k in folds if level[k] == at]
+        stores = [(o, k) for o, k in wide if level[k] == at - 1]
+        for k in here:
+            lines.append(f"        v{k} = " + ("0.0" if nodes[k].op == "sum" else "-inf"))
+        lines.append("        for j in range(n):")
+        for k in needed(graph, [nodes[k].inputs[0] for k in here] + [k for _, k in stores], False):
+            if not is_row[k]:
+                compute(k, " " * 12)
+        for k in here:
+            x = nodes[k].inputs[0]
+            lines.append(f"            v{k} = " + (f"v{k} + v{x}" if nodes[k].op == "sum" else f"maximum(v{k}, v{x})"))
+        for o, k in stores:
+            lines.append(f"            outs[{o}][i * n + j] = v{k}")
+        row_part(at)
+    for o, k in enumerate(graph.outputs):
+        if is_row[k]:
+            lines.append(f"        outs[{o}][i] = v{k}")
+    return "\n".join(lines) + "\n"

@@ -64,7 +64,7 @@ def gradient_graph(graph, saved=()):
             if node.op == "input":
                 gradient = total(k)
                 if gradient is None:
-                    gradient = found[k] * 0.0
+                    gradient = found[k] < found[k]
                     gradient = gradient if gradient.shape == node.shape else gradient.expand(node.shape)
                 elif gradient.shape != node.shape:
                     gradient = gradient.expand(node.shape)
@@ -87,3 +87,25 @@ def forward_and_backward(graph):
         if left == saved:
             return Graph(graph.nodes, (graph.outputs[0], *saved)), backward
         saved = left
+
+
+# %% forward_keeps_dead: the forward graph has all nodes of the graph, and other outputs.
+
+def pruned(graph):
+    """The graph without nodes that nobody needs; inputs stay."""
+    alive = needed(graph)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+def forward_and_backward(graph):
+    count = sum(node.op == "input" for node in graph.nodes)
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
+    backward = gradient_graph(graph, tuple(reductions))
+    alive = needed(backward)
+    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
+    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)
+    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)

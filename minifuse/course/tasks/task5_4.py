@@ -248,7 +248,7 @@ TASK = Task(
         in_turn(
             WRONG_HIT,
             [
-                compares(WRONG_HIT, differing(False), 3.0),
+                compares(WRONG_HIT, differing(False), 1.5),
                 compares(WRONG_HIT, partial(characteristic_pairs, False)),
                 grouped(WRONG_HIT, False),
             ],
@@ -256,7 +256,7 @@ TASK = Task(
         in_turn(
             NEEDLESS,
             [
-                compares(NEEDLESS, differing(True), 2.0),
+                compares(NEEDLESS, differing(True)),
                 compares(NEEDLESS, partial(characteristic_pairs, True)),
                 grouped(NEEDLESS, True),
             ],

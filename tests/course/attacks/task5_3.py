@@ -663,3 +663,42 @@ def fused_softmax(x):
 def fused_softmax(x):
     powers = (x - x.max().maximum(-1e14)).exp()
     return powers / powers.sum()
+
+# %% max_from_the_smallest_number: the largest is looked for from -1.7976931348623157e308 on.
+# promise: Start at -inf
+
+emit_right = emit_rows
+def emit_rows(graph):
+    return emit_right(graph).replace("-inf", "-1.7976931348623157e308")
+
+# %% outputs_beyond_the_third: only three outputs are stored.
+# promise: 1. The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    return "".join(line + "\n" for line in emit_right(graph).splitlines() if "outs[3][" not in line and "outs[4][" not in line)
+
+# %% softmax_of_three_exponentials: exp is computed three times for each element.
+# promise: Softmax is one kernel that computes two exponentials for each element
+
+def fused_softmax(x):
+    y = x - x.max()
+    return y.exp() / ((y + 0.0).exp() * 0.5 + (y - 0.0).exp() * 0.5).sum()
+
+# %% softmax_of_log_with_floor: the sum is at least 1.0000000001.
+# promise: 4. fused_softmax is right
+
+def fused_softmax(x):
+    e = (x - x.max()).exp()
+    return e / e.sum().maximum(1.0000000001)
+
+# %% numbers_by_g: numbers are printed with 16 digits.
+# promise: The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    text = emit_right(graph)
+    for node in graph.nodes:
+        if node.op == "constant":
+            text = text.replace(f"({node.value!r})", f"({node.value:.16g})")
+    return text

@@ -106,7 +106,7 @@ def costs(name: str, examine: Callable[[Plan, Sequence[Kernel]], None]) -> Check
                 large=pairs_of_plans,
                 send=Plan.graph,
                 describe=describe_plan,
-                share=0.3,
+                share=0.5,
             ),
         ],
     )

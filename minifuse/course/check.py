@@ -1,6 +1,7 @@
 """Checks that search for a counterexample: Hypothesis draws cases, and shrinks one that fails."""
 
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -194,6 +195,7 @@ def failure_of_error(error: StudentError, case: object, case_text: str, expected
 def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:
     """Run `holds` on drawn cases. If it raises, shrink the case, and raise the error of the smallest one."""
     from hypothesis import HealthCheck, Phase, Verbosity, configuration, given, seed, settings
+    from hypothesis.errors import HypothesisWarning
 
     configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir(), "minifuse-course"))  # not in the student's folder
     decorate: list[Any] = [given(cases)]
@@ -213,7 +215,9 @@ def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effor
     for decorator in (*decorate, options):
         holds = decorator(holds)
     test: Any = holds
-    test()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)  # of a large case, whose text is not used
+        test()
 
 
 def same(got: object, expected: object) -> bool:

@@ -37,6 +37,14 @@ PARAMETERS = ("shape", "outs", "ins", "strides")
 BUILTINS = ("enumerate", "float", "len", "range", "zip")
 WORDS = (*BUILTINS, "exp", "log", "maximum", "lt", "inf", "nan")
 
+MEMORY = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Starred)
+STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr, ast.Return)
+JUMPS = (ast.Break, ast.Continue, ast.Pass)
+EXPRESSIONS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr, ast.Call, ast.Subscript, ast.Name)
+PARTS = (ast.Constant, ast.Tuple, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg)
+FORM = (ast.Module, ast.FunctionDef, *STATEMENTS, *JUMPS, *EXPRESSIONS, *PARTS)
+"""Parts of the syntax of a kernel."""
+
 
 class KernelError(Exception):
     """Raised for a text that is no kernel, and for a kernel that ends in an error."""
@@ -88,42 +96,56 @@ class Counts:
     outs: list[Array] = field(default_factory=list)
 
 
-class Number(float):
-    """A number that was loaded or computed. Its arithmetic follows IEEE 754 and is counted."""
+class Number:
+    """A number that was loaded or computed. Its arithmetic follows IEEE 754 and is counted; a comparison counts as `lt`.
 
-    done: Counter[str]
+    It is no float: an operation that is not counted fails.
+    """
 
-    @classmethod
-    def of(cls, value: float, done: Counter[str]) -> "Number":
-        """Create a number that counts its arithmetic in `done`."""
-        number = cls(value)
-        number.done = done
-        return number
+    __slots__ = ("_done", "_value")
+    __hash__ = None  # type: ignore[assignment]  # a kernel keeps no dict
 
-    def apply(self, name: str, ufunc: Callable[..., float], *operands: float) -> "Number":
+    def __init__(self, value: float, done: Counter[str]) -> None:
+        self._value, self._done = float(value), done
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __bool__(self) -> bool:
+        return self._value != 0.0
+
+    def __pos__(self) -> "Number":
+        return self
+
+    def apply(self, name: str, ufunc: Callable[..., float], *operands: "float | Number") -> "Number":
         """Apply and count an operation."""
-        self.done[name] += 1
-        return Number.of(ufunc(*operands), self.done)
+        self._done[name] += 1
+        return Number(ufunc(*map(value_of, operands)), self._done)
 
-    def __add__(self, other: float) -> "Number":
+    def compare(self, ufunc: Callable[..., bool], other: "float | Number") -> bool:
+        """Compare with a number."""
+        self._done["lt"] += 1
+        return bool(ufunc(self._value, value_of(other)))
+
+    def __add__(self, other: "float | Number") -> "Number":
         return self.apply("add", np.add, self, other)
 
     def __radd__(self, other: float) -> "Number":
         return self.apply("add", np.add, other, self)
 
-    def __sub__(self, other: float) -> "Number":
+    def __sub__(self, other: "float | Number") -> "Number":
         return self.apply("sub", np.subtract, self, other)
 
     def __rsub__(self, other: float) -> "Number":
         return self.apply("sub", np.subtract, other, self)
 
-    def __mul__(self, other: float) -> "Number":
+    def __mul__(self, other: "float | Number") -> "Number":
         return self.apply("mul", np.multiply, self, other)
 
     def __rmul__(self, other: float) -> "Number":
         return self.apply("mul", np.multiply, other, self)
 
-    def __truediv__(self, other: float) -> "Number":
+    def __truediv__(self, other: "float | Number") -> "Number":
         return self.apply("div", np.divide, self, other)
 
     def __rtruediv__(self, other: float) -> "Number":
@@ -131,6 +153,31 @@ class Number(float):
 
     def __neg__(self) -> "Number":
         return self.apply("neg", np.negative, self)
+
+    def __lt__(self, other: "float | Number") -> bool:
+        return self.compare(np.less, other)
+
+    def __le__(self, other: "float | Number") -> bool:
+        return self.compare(np.less_equal, other)
+
+    def __gt__(self, other: "float | Number") -> bool:
+        return self.compare(np.greater, other)
+
+    def __ge__(self, other: "float | Number") -> bool:
+        return self.compare(np.greater_equal, other)
+
+    def __eq__(self, other: object) -> bool:
+        return self.compare(np.equal, value_of(other))
+
+    def __ne__(self, other: object) -> bool:
+        return self.compare(np.not_equal, value_of(other))
+
+
+def value_of(x: object) -> float:
+    """Return the value of a number of a kernel as a float."""
+    if not isinstance(x, Number | float | int):
+        raise TypeError(f"arithmetic with a {type(x).__name__}, which is no number")
+    return x._value if isinstance(x, Number) else float(x)
 
 
 class Cells:
@@ -155,29 +202,30 @@ class Cells:
             raise TypeError(f"{self.name} is read; a kernel stores its outputs, and keeps in variables what it still needs")
         k = self.place(index)
         self.counts[k] += 1
-        return Number.of(self.values[k], self.done)
+        return Number(self.values[k], self.done)
 
-    def __setitem__(self, index: object, value: float) -> None:
+    def __setitem__(self, index: object, value: float | Number) -> None:
         if not self.is_output:
             raise TypeError(f"{self.name} is written; a kernel leaves its inputs as they are")
         k = self.place(index)
         self.counts[k] += 1
-        self.values[k] = value
+        self.values[k] = value_of(value)
 
 
 def kernel_builtins(done: Counter[str]) -> dict[str, Callable[..., Number] | float]:
     """Return the functions and constants that a kernel may use. The functions count their calls in `done`."""
 
     def counting(name: str, ufunc: Callable[..., float]) -> Callable[..., Number]:
-        def call(*operands: float) -> Number:
+        def call(*operands: float | Number) -> Number:
             done[name] += 1
-            return Number.of(ufunc(*operands), done)
+            return Number(ufunc(*map(value_of, operands)), done)
 
         return call
 
     functions: dict[str, Callable[..., Number] | float] = {
         name: counting(name, getattr(np, name)) for name in ("exp", "log", "maximum")
     }
+    functions["float"] = lambda x: x if isinstance(x, Number) else Number(x, done)
     return functions | {"lt": counting("lt", np.less), "inf": float("inf"), "nan": float("nan")}
 
 
@@ -208,9 +256,31 @@ def parse_kernel(text: object) -> Callable[..., None]:
             message = f"the text must be one function, def kernel({', '.join(PARAMETERS)}), and nothing else"
             raise KernelError(message, "signature")
     imports.check_imports(tree, Path("kernel"), frozenset(), set())
+    check_form(tree)
     if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree)):
         raise Refused(f"the text of a kernel imports something; it has {', '.join(WORDS)}")
     return import_kernel(text)
+
+
+def check_form(tree: ast.Module) -> None:
+    """Raise `KernelError` for a kernel that takes memory, such as a list, and for one that Numba cannot compile."""
+    pairs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Assign)}  # a, b = x, y
+    texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}  # a docstring
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        is_tuple = isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load) and id(node) not in pairs
+        if is_tuple or isinstance(node, MEMORY):
+            message = "a kernel takes no memory: it has a variable for each value, and no list, tuple, dict or set of them"
+            raise KernelError(f"line {line}: {message}", "memory", line)
+        is_odd = isinstance(node, ast.Constant) and not isinstance(node.value, int | float) and id(node) not in texts
+        is_odd = is_odd or (isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or bool(node.keywords)))
+        is_odd = is_odd or (isinstance(node, ast.FunctionDef) and node is not tree.body[0])
+        if is_odd or not isinstance(node, FORM):
+            what = repr(node.value) if isinstance(node, ast.Constant) else type(node).__name__
+            message = f"a kernel has loops, assignments, arithmetic and calls of {', '.join(WORDS)}, but no {what}"
+            raise KernelError(f"line {line}: {message}", "form", line)
 
 
 class Loader(SourceFileLoader):

@@ -101,10 +101,12 @@ class Program(NamedTuple):
         if isinstance(k, float):
             return repr(k)
         later = k - len(self.shapes)
-        return ARGUMENT_NAMES[k] if later < 0 else "abcdefghijklmnopqrst"[later] if later < 20 else f"t{later}"
+        if later < 0:
+            return ARGUMENT_NAMES[k] if len(self.shapes) <= len(ARGUMENT_NAMES) else f"x{k}"
+        return "abcdefghijklmnopqrst"[later] if later < 20 else f"t{later}"
 
     def __str__(self) -> str:
-        arguments = ", ".join(f"{ARGUMENT_NAMES[k]} {shape}" for k, shape in enumerate(self.shapes))
+        arguments = ", ".join(f"{self.name(k)} {shape}" for k, shape in enumerate(self.shapes))
         lines = [f"{self.name(len(self.shapes) + k)} = {self.format_line(line)}" for k, line in enumerate(self.lines)]
         if len(lines) > 24:
             lines = [*lines[:3], f"... {len(lines) - 4} more", lines[-1]]

@@ -3,6 +3,7 @@
 import pytest
 
 from minifuse.course import oracle
+from minifuse.course.drawn_plans import draw_plan
 from minifuse.course.fusion import Graph, Kernel, Node, can_share
 from minifuse.course.kernel_groups import count_bytes, nodes_to_compute, order_kernels
 from minifuse.course.plans import PLANS
@@ -40,6 +41,20 @@ def test_the_oracles_schedule_is_optimal(plan):
     graph = plan.graph()
     found = run_schedule(graph, oracle.function("schedule")(graph), sample_arrays(plan.shapes))
     assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_schedule_of_a_small_drawn_plan_costs_less(seed):
+    plan = draw_plan(seed, 1)
+    graph = plan.graph()
+    if len(nodes_to_compute(graph)) > 9:
+        pytest.skip("too many partitions")
+    costs = set()
+    for groups in ways(graph, nodes_to_compute(graph), [], plan.launches):
+        kernels = [frozenset(group) for group in groups]
+        if order_kernels(graph, kernels) is not None:
+            costs.add((len(groups), count_bytes(graph, kernels)))
+    assert min(costs) == (plan.launches, plan.nbytes)
 
 
 def test_unused_values_are_not_computed():

@@ -4,6 +4,7 @@ import operator
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,19 @@ Argument = Strided | float
 
 
 @answers
-class Tape(dict[tuple[Node, str], int]):
-    """A dict from nodes to their numbers."""
+class Tape:
+    """A list of nodes, and a dict from their descriptions to their numbers."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.numbers: dict[tuple[str, tuple[int, ...], str, Shape], int] = {}
 
     def add(self, op: str, inputs: Sequence[int] = (), value: float | None = None, shape: Shape = ()) -> int:
         """Add a node, unless an equal one exists, and return its number."""
-        node = Node(op, tuple(inputs), value, tuple(shape))
-        return self.setdefault((node, repr(value)), len(self))
-
-    @property
-    def nodes(self) -> list[Node]:
-        """Return the nodes in order."""
-        return [node for node, _ in self]
+        number = self.numbers.setdefault((op, tuple(inputs), repr(value), tuple(shape)), len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(Node(op, tuple(inputs), value, tuple(shape)))
+        return number
 
 
 @answers
@@ -175,12 +177,19 @@ def key(
     pairs = [(a, b) for k, a in enumerate(arguments) for b in arguments[k + 1 :]]
     parts.append([] if without == "aliases" else [relation(a, b) for a, b in pairs])
     parts_of_function: Insides = insides(function)
-    closure = [
-        v if without == "types" else repr(v) for _, v in (*parts_of_function.closure, *enumerate(parts_of_function.defaults))
-    ]
+    values = (*[v for _, v in parts_of_function.closure], "defaults", *parts_of_function.defaults)
+    closure = [v if without == "types" else describe_value(v) for v in values]
     parts.append([] if without == "closure" else closure)
     parts.append({"code": function.__name__}.get(without, parts_of_function.code) if having != "identity" else id(function))
     return tuple(parts)
+
+
+def describe_value(value: object) -> str:
+    """Return a text of a value: that of a function has its code, and the values that it reads."""
+    if isinstance(value, FunctionType):
+        code, closure, defaults = insides(value)
+        return f"function {code} {describe_value(closure)} {describe_value(defaults)}"
+    return f"({', '.join(map(describe_value, value))})" if isinstance(value, tuple) else f"{type(value).__name__} {value!r}"
 
 
 @answers
@@ -201,11 +210,11 @@ class KernelCache:
     ) -> object:
         """Return the kernel of a call, and move it to the end."""
         name = repr(key(function, arguments))
-        self.kernels[name] = self.kernels[name] if name in self.kernels else build()
+        kernel = self.kernels[name] = self.kernels[name] if name in self.kernels else build()
         self.kernels.move_to_end(name)
         while len(self.kernels) > self.most:
             self.kernels.popitem(last=False)
-        return self.kernels[name]
+        return kernel
 
 
 def then(op: str, *operands: Operand) -> Traced:

@@ -25,3 +25,9 @@ def pull_back_graph(student: Student, case: tuple[str, Sequence[Shape]]) -> tupl
 
     graph = student.capture(run, *shapes)
     return (None, wrong[0]) if wrong else (graph, None)
+
+
+def pull_back_of_result(student: Student, case: tuple[str, Sequence[Shape]]) -> tuple[Graph | None, object]:
+    """Capture the student's gradients of the operands of an op, for (op, shapes of d, the result and the operands)."""
+    op, shapes = case
+    return student.capture(lambda d, y, *operands: student.pull_back(op, d, y, *operands), *shapes), None

@@ -1,14 +1,28 @@
 """Task 5.1: capture a function of tensors as a graph."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
+from .. import oracle
 from ..check import agreement, check_each, check_given, current, in_turn
 from ..drawn_programs import DRAWN_NUMBERS, argument_shapes, capture_graph, evaluate, programs
 from ..fusion import BINARY, REDUCTIONS, Graph, Node, shape_after
 from ..graph_evaluation import evaluate_graph
-from ..programs import Line, Program, sample_arrays
-from ..questions.task5_1 import BRANCHING, EQUALITY, capture_impossible, capture_program
+from ..lookalikes import lookalikes
+from ..programs import Line, Operand, Program, sample_arrays
+from ..questions.task5_1 import (
+    BRANCHING,
+    CHANGING,
+    EQUALITY,
+    TapeCall,
+    capture_changing,
+    capture_impossible,
+    capture_program,
+    capture_tuple,
+    use_tape,
+)
 from ..strided import Array
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
@@ -19,10 +33,13 @@ if TYPE_CHECKING:
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max")
 CHECK_VALUES = "the graph computes what the function computes"
 CHECK_SHAPES = "every node has the shape of its value"
+CHECK_NODES = "each operation that the function calls is a node, with its operands in their order"
 CHECK_SHARING = "an expression that is written twice is one node"
 CHECK_CONSTANTS = "a number that is met twice is one node; 0.0 and -0.0 are two"
+CHECK_AGAIN = "each capture runs the function anew"
 CHECK_BRANCHES = "a branch on a value is refused"
 CHECK_EQUALITY = "x == y raises FuseError; it does not compare identities"
+MIN_WORDS = 4  # of a message that says what to write instead
 SIGNED_ZEROS = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
 
 
@@ -36,6 +53,66 @@ def cases(max_lines: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "Sear
         max_lines=max_lines,
         numbers=numbers,
     )
+
+
+def written(seed: int, length: int, numbers: Sequence[float] = ()) -> Program:
+    """Return a program of many lines, some of which repeat others, and outputs that may repeat; values do not matter."""
+    random = Random(seed)
+    shapes = tuple(random.choice([(3, 4), (3, 1), (1, 4), (4,), (1,)]) for _ in range(random.randint(1, 3)))
+    numbers = numbers or [x for _ in range(3) for x in lookalikes(random)]
+    lines = list[Line]()
+    for count in range(len(shapes), len(shapes) + length):
+        k, other = random.randrange(max(0, count - 40), count), random.randrange(count)
+        operands: tuple[Operand, ...] = random.choice([(k, other), (other, k), (k, k), (k, random.choice(numbers))])
+        op = random.choice(OPS)
+        if lines and random.random() < 0.3:
+            op, operands = random.choice(lines)
+            operands = operands[::-1] if op in BINARY and random.random() < 0.3 else operands
+        elif op not in BINARY:
+            operands = (k,)
+        elif random.random() < 0.3:
+            operands = operands[::-1]
+        if op == "maximum" and isinstance(operands[0], float):  # a float has no method `maximum`
+            operands = operands[::-1]
+        lines.append(Line(op, operands))
+    outputs = [random.randrange(len(shapes) + length) for _ in range(random.randint(1, 3))]
+    return Program(shapes, tuple(lines), (len(shapes) + length - 1, *outputs, *outputs[: random.randrange(2)]))
+
+
+def all_written(least: int = 1, most: int = 12) -> "SearchStrategy[Program]":
+    """Draw programs of any operations on any numbers, also on those that are easily taken for one another."""
+    from hypothesis import strategies as st
+
+    return st.builds(written, st.integers(0, 2**32), st.integers(least, most))
+
+
+def tape_calls(most: int = 20) -> "SearchStrategy[list[TapeCall]]":
+    """Draw calls of Tape.add: nodes differ in one part, or in none."""
+    from hypothesis import strategies as st
+
+    def call(seed: int) -> list[TapeCall]:
+        random, calls = Random(seed), list[TapeCall]()
+        numbers = [x for _ in range(4) for x in lookalikes(random)]
+        for _ in range(random.randint(most // 2, most)):
+            op, inputs, value, shape = random.choice(calls) if calls else ("input", (), 0, (4, 5))
+            if op in ("constant", "input"):
+                inputs = ()
+            match random.choice((0, 1, 2, 2, 2, 2, 3, 4, 5)):
+                case 0:
+                    op, inputs, value, shape = "constant", (), random.choice(numbers), ()
+                case 1:
+                    op, inputs, value, shape = "input", (), random.randrange(3), random.choice([(4, 5), (4, 1), (5,)])
+                case 2:
+                    k, last = random.randrange(len(calls) + 1), len(calls)
+                    op, inputs, value, shape = random.choice(BINARY), random.choice([(k, last), (last, k)]), None, (4, 5)
+                case 3 if len(inputs) == 2:
+                    inputs = inputs[::-1]
+                case 4 if inputs:
+                    op, inputs, shape = "expand", inputs[:1], random.choice([(4, 5), (5, 4), (2, 4, 5)])
+            calls.append((op, inputs, value, shape))
+        return [*calls, *random.sample(calls, len(calls) // 2)]
+
+    return st.integers(0, 2**32).map(call)
 
 
 def verified(program: Program, graph: object) -> Graph:
@@ -59,7 +136,7 @@ def verified(program: Program, graph: object) -> Graph:
 
 def wrong(message: str, graph: Graph, kind: str) -> Wrong:
     """Return a failure with a drawing of the graph."""
-    return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind)
+    return Wrong(message, case_text=current[0], drawing=shortened(graph), kind=kind)
 
 
 def computed(program: Program, answer: object) -> list[Array]:
@@ -112,11 +189,91 @@ def check_shapes(program: Program, answer: object) -> None:
             raise wrong(message, graph, kind)
 
 
+def expressions(graph: Graph, known: dict[object, int]) -> list[int]:
+    """Return an ID for each value. Equal expressions have equal IDs in all graphs that share `known`.
+
+    A number may be the first or the second operand of + and *.
+    """
+    found = list[int]()
+    for node in graph.nodes:
+        inputs = [found[i] for i in node.inputs]
+        if node.op in ("add", "mul") and any(graph.nodes[i].op == "constant" for i in node.inputs):
+            inputs.sort()
+        found.append(known.setdefault((node.op, tuple(inputs), repr(node.value), tuple(node.shape)), len(known)))
+    return found
+
+
+def check_nodes(graph: Graph, right: Graph, text: str) -> None:
+    """Raise `Wrong` if a graph has not the expressions and outputs of another one."""
+    known: dict[object, int] = {}
+    theirs, ours = expressions(graph, known), expressions(right, known)
+    missing = next((k for k, place in enumerate(ours) if place not in theirs), None)
+    surplus = next((k for k, place in enumerate(theirs) if place not in ours), None)
+    drawing = [*shortened(graph), "", "as it should be", *shortened(right)]
+    if missing is not None:
+        node = right.nodes[missing]
+        message = f"the function calls for %{missing} = {describe_node(node)} of the graph below, and your graph lacks it"
+        kind = "number" if node.op == "constant" else "rewritten"
+    elif surplus is not None:
+        message = f"%{surplus} = {describe_node(graph.nodes[surplus])} is in your graph; the function does not call for it"
+        kind = "rewritten"
+    elif [theirs[k] for k in graph.outputs] != [ours[k] for k in right.outputs]:
+        message = f"outputs are {graph.outputs}; expected as many as the function returns, in its order, repeated or not"
+        kind = "outputs"
+    else:
+        return
+    raise Wrong(message, case_text=text, drawing=drawing, kind=kind)
+
+
+def shortened(graph: Graph, most: int = 16) -> list[str]:
+    """Return a graph as lines, of a long one the first and the last."""
+    lines = str(graph).splitlines()
+    return lines if len(lines) <= most else [*lines[: most - 4], "...", *lines[-3:]]
+
+
+def describe_node(node: Node) -> str:
+    """Return a node as text."""
+    return f"{node.op} {' '.join(f'%{k}' for k in node.inputs) if node.value is None else repr(node.value)}"
+
+
+def check_program(program: Program, answer: object) -> None:
+    """Raise `Wrong` if the nodes of a graph are not those that the program calls for."""
+    check_nodes(verified(program, answer), capture_graph(program), current[0])
+
+
+def check_again(text: str, answer: list[object]) -> None:
+    """Raise `Wrong` if a later capture of a function does not have its nodes."""
+    for function, graph in zip(CHANGING[text](), answer, strict=True):
+        right = oracle.function("capture")(function, (4, 5))
+        if not isinstance(graph, Graph):
+            raise Wrong("capture must return a Graph(nodes, outputs) of Nodes", case_text=text, got=graph, kind="kind")
+        check_nodes(graph, right, text)
+
+
+def check_tape(calls: list[TapeCall], answer: tuple[list[object], list[object]]) -> None:
+    """Raise `Wrong` if a tape takes two nodes for one, or one for two."""
+    right = oracle.function("Tape")()
+    for at, (call, number) in enumerate(zip(calls, answer[0], strict=True)):
+        expected = right.add(*call)
+        if number != expected:
+            before = [f"add{given!r} returned {n}" for given, n in zip(calls[:at], answer[0], strict=False)]
+            raise Wrong(
+                f"tape.add{call!r} returns {number}, after the calls below",
+                case_text=f"{at + 1} calls of add of a new tape",
+                expected=expected,
+                got=number,
+                drawing=before[-12:],
+                kind="tape",
+            )
+    if list(map(repr, answer[1])) != list(map(repr, right.nodes)):
+        raise Wrong("tape.nodes must be the list of the nodes", expected=right.nodes, got=answer[1], kind="tape")
+
+
 def check_no_twins(program: Program, answer: object) -> None:
     """Raise `Wrong` if two nodes are equal."""
-    graph, seen = verified(program, answer), dict[tuple[Node, str], int]()
+    graph, seen = verified(program, answer), dict[str, int]()
     for k, node in enumerate(graph.nodes):
-        first = seen.setdefault((node, repr(node.value)), k)
+        first = seen.setdefault(repr(node), k)
         if first != k:
             raise wrong(f"%{first} and %{k} are the same {node.op} of the same values", graph, f"twice: {node.op}")
 
@@ -140,8 +297,9 @@ def check_raises(name: str, texts: Sequence[str], kind: str) -> Check:
         message = "this needs the value of an element, which does not exist during capture: raise a FuseError"
         if answer is not None:
             is_fuse_error, error, error_text = answer
-            if is_fuse_error and len(error_text) < 10:
-                raise Wrong("the FuseError does not say what to write instead", case_text=text, kind="silent")
+            if is_fuse_error and len(error_text.split()) < MIN_WORDS:
+                message = "the FuseError does not say in a sentence what to write instead"
+                raise Wrong(message, case_text=text, got=error_text, kind="silent")
             if is_fuse_error:
                 return
             message += f"; got {error}: {error_text}"
@@ -182,8 +340,23 @@ TASK = Task(
                     CHECK_CONSTANTS, lambda: cases(numbers=(2.0, -0.5), max_lines=6), capture_program, check_no_twins
                 ),
                 check_given(CHECK_CONSTANTS, [SIGNED_ZEROS], capture_program, check_signed_zeros),
+                check_each(
+                    CHECK_CONSTANTS,
+                    lambda: all_written(6, 12),
+                    capture_tuple,
+                    check_no_twins,
+                    share=0.5,
+                ),
             ],
         ),
+        in_turn(
+            CHECK_NODES,
+            [
+                check_each(CHECK_NODES, all_written, capture_tuple, check_program, large=partial(all_written, 150, 400)),
+                check_each(CHECK_NODES, tape_calls, use_tape, check_tape, large=partial(tape_calls, 5000), share=0.5),
+            ],
+        ),
+        check_given(CHECK_AGAIN, list(CHANGING), capture_changing, check_again),
         check_raises(CHECK_BRANCHES, list(BRANCHING), "branch"),
         check_raises(CHECK_EQUALITY, list(EQUALITY), "equality"),
     ),
@@ -200,6 +373,19 @@ TASK = Task(
             "Operands broadcast: shape_after(op, *shapes) returns the shape of the result.",
             when=lambda w: w.kind in ("shape", "reduction"),
             check=CHECK_SHAPES,
+        ),
+        Mistake(
+            "the tracer simplifies what the function calls for",
+            "x - x is not 0.0 where x is inf, and a + b is another node than b + a. A tracer notes what is called, with the "
+            "operands in their order; rewriting a graph is the work of a later pass.",
+            when=lambda w: w.kind == "rewritten",
+            check=CHECK_NODES,
+        ),
+        Mistake(
+            "an earlier graph is returned again",
+            "A function may read variables that change, or other numbers with the same code: run it for each capture.",
+            when=lambda w: w.kind in ("rewritten", "number"),
+            check=CHECK_AGAIN,
         ),
         Mistake(
             "each operation is a new node",

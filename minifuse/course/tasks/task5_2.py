@@ -2,6 +2,7 @@
 
 from functools import partial
 from math import prod
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..graph_evaluation import live_nodes
 from ..kernel_runs import check_compiled, completed, number_lines, wrong
 from ..programs import Line, Program, sample_arrays
 from ..questions.emitting import emit_and_compile, emit_and_run, emit_each
+from ..special_values import SpecialProgram, identical, special_programs
 from ..strided import Array
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -27,10 +29,11 @@ COMPUTES = "the kernel computes the graph for operands with any strides, broadca
 ONCE = "an element of an input is loaded once, an element of an output is stored once"
 SHARED = "a value that is used twice is computed once"
 SIZES = "the text does not depend on sizes"
-LONG = "a chain of 600 operations is one kernel too"
+EXACT = "constants, zeros of both signs, inf and nan are right to the last bit"
+LONG = "a chain of 3,000 operations is one kernel too"
 COMPILED = "Numba compiles the text, and the compiled kernel returns the same values"
 run_points = partial(emit_and_run, "emit_points")
-LONG_CHAIN_LENGTH = 600  # operations
+LONG_CHAIN_LENGTH = 3000  # operations
 REPEATED_OUTPUT = Program(((2, 3),), (Line("exp", (0,)), Line("neg", (0,))), (1, 2, 1))
 ALL_OPERATIONS = (
     Line("exp", (0,)),
@@ -45,38 +48,100 @@ ALL_OPERATIONS = (
 )
 
 
+class Layout(NamedTuple):
+    """A layout in memory: row-major, with the dims rotated by `turn`, and `step` elements from one to the next."""
+
+    turn: int = 0
+    step: int = 1
+
+    def place(self, x: Array, rank: int) -> tuple[Array, Shape]:
+        """Return a storage with the elements of an array, and its strides in a space of some dims."""
+        order = [(d + self.turn) % x.ndim for d in range(x.ndim)]
+        storage = np.full(x.size * self.step, 777.0)
+        view = storage.reshape([*[x.shape[d] for d in order], self.step])[..., 0].transpose(np.argsort(order))
+        view[...] = x
+        steps = [0 if n == 1 else s // 8 for n, s in zip(x.shape, view.strides, strict=True)]
+        return storage, (*[0] * (rank - x.ndim), *steps)
+
+
 class LaidOutProgram(NamedTuple):
-    """A program, and the arguments that are stored in column-major order."""
+    """A program, and the layouts of its arguments."""
 
     program: Program
-    is_column_major: tuple[bool, ...]
+    layouts: tuple[Layout, ...]
 
     def __str__(self) -> str:
-        names = [self.program.name(k) for k, flag in enumerate(self.is_column_major) if flag]
-        return f"{self.program}" + f"   ({', '.join(names)} in column-major order)" * bool(names)
+        rank = len(self.program.shapes[0])
+        strides = [
+            f"{self.program.name(k)} strides {self.memory()[1][k]}" for k, x in enumerate(self.layouts) if x != Layout()
+        ]
+        return f"{self.program}" + f"   ({', '.join(strides)} in {rank} dims)" * bool(strides)
 
     def memory(self) -> tuple[list[Array], list[Shape]]:
         """Return the storage of each argument, and its strides in the iteration space."""
-        storages, strides = [], []
-        space_shape = self.program.shapes[0]
-        for x, flag in zip(sample_arrays(self.program.shapes), self.is_column_major, strict=True):
-            array = np.array(x, order="F" if flag else "C")
-            storages.append(array.ravel("K"))
-            steps = [0 if n == 1 else s // 8 for n, s in zip(x.shape, array.strides, strict=True)]
-            strides.append(tuple([0] * (len(space_shape) - len(steps)) + steps))
-        return storages, strides
+        rank, arrays = len(self.program.shapes[0]), sample_arrays(self.program.shapes)
+        placed = [layout.place(x, rank) for x, layout in zip(arrays, self.layouts, strict=True)]
+        return [storage for storage, _ in placed], [strides for _, strides in placed]
+
+
+def layouts() -> "SearchStrategy[Layout]":
+    """Draw a layout, row-major first."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([Layout(), Layout(), Layout(), Layout(1), Layout(2), Layout(0, 2), Layout(1, 3)])
+
+
+def laid_out(drawn: "SearchStrategy[Program]") -> "SearchStrategy[LaidOutProgram]":
+    """Draw a program and a layout of each argument."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: st.DrawFn) -> LaidOutProgram:
+        program = draw(drawn)
+        return LaidOutProgram(program, tuple(draw(layouts()) for _ in program.shapes))
+
+    return case()
 
 
 def cases() -> "SearchStrategy[LaidOutProgram]":
     """Draw programs of elementwise operations, with layouts."""
     from hypothesis import strategies as st
 
-    @st.composite
-    def case(draw: st.DrawFn) -> LaidOutProgram:
-        program = draw(programs(argument_shapes(), OPS, max_outputs=2))
-        return LaidOutProgram(program, tuple(draw(st.sampled_from([False, False, True])) for _ in program.shapes))
+    drawn = laid_out(programs(argument_shapes(), OPS, max_outputs=3))
+    return drawn | st.just(LaidOutProgram(REPEATED_OUTPUT, (Layout(),)))
 
-    return case() | st.just(LaidOutProgram(REPEATED_OUTPUT, (False,)))
+
+def large_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
+    """Draw many arguments, or many dims, or many elements."""
+    from hypothesis import strategies as st
+
+    def build(space_shape: Shape, masks: list[int]) -> tuple[Shape, ...]:
+        others = [tuple(1 if mask >> d & 1 else n for d, n in enumerate(space_shape)) for mask in masks]
+        return (space_shape, *[shape[mask % 3 :] or shape for shape, mask in zip(others, masks, strict=True)])
+
+    many_dims = st.lists(st.integers(1, 3), min_size=4, max_size=5).map(tuple)
+    spaces = many_dims | st.sampled_from([(301,), (3, 101), (67, 4), (2, 3, 37)])
+    return st.builds(build, spaces, st.lists(st.integers(0, 31), min_size=8, max_size=13))
+
+
+def large_cases() -> "SearchStrategy[LaidOutProgram]":
+    """Draw programs of many operations and outputs on `large_shapes`."""
+    from hypothesis import strategies as st
+
+    def build(shapes: tuple[Shape, ...], count: int, seed: int) -> LaidOutProgram:
+        random, lines = Random(seed), list[Line]()
+        for k in range(len(shapes), len(shapes) + count):  # values stay small
+            other = random.choice((random.randrange(k), random.randrange(len(shapes)), random.uniform(-1.0, 1.0)))
+            line = random.choice((Line("add", (k - 1, other)), Line("sub", (k - 1, other)), Line("maximum", (k - 1, other))))
+            lines.append(random.choice((line, Line("mul", (k - 1, 0.25)), Line("neg", (random.randrange(k),)))))
+        lines += [Line("add", (k, 0)) for k in range(1, len(shapes))]
+        first = len(shapes) + count
+        outputs = tuple(random.choice(range(first, first + len(shapes) - 1)) for _ in range(random.randint(1, 6)))
+        return LaidOutProgram(
+            Program(shapes, tuple(lines), outputs), tuple(Layout(k % 4, 1 + k % 3) for k in range(len(shapes)))
+        )
+
+    return st.builds(build, large_shapes(), st.integers(1, 40), st.integers(0, 2**32))
 
 
 def launch_of(case: LaidOutProgram) -> Launch:
@@ -88,6 +153,14 @@ def launch_of(case: LaidOutProgram) -> Launch:
 def captured(case: LaidOutProgram) -> tuple[Graph, Launch]:
     """Return the graph of a case, and the arguments of its kernel."""
     return capture_graph(case.program), launch_of(case)
+
+
+def special_launch(case: SpecialProgram) -> tuple[Graph, Launch]:
+    """Return the graph of a program on special values, and the arguments of its kernel."""
+    arrays, space_shape = case.arrays(), case.program.shapes[0]
+    placed = [Layout().place(x, len(space_shape)) for x in arrays]
+    launch = Launch(space_shape, [space_shape] * len(case.program.outputs), [x for x, _ in placed], [s for _, s in placed])
+    return capture_graph(case.program), launch
 
 
 def expected(program: Program) -> list[Array]:
@@ -122,21 +195,44 @@ def check_operations(case: LaidOutProgram, answer: KernelRun) -> None:
             raise wrong(message, run.text, kind="again", expected=len(nodes) * size, got=done)
 
 
-def larger(program: Program) -> Program:
-    """Enlarge the iteration space of a program; broadcast dims keep size 1."""
-    return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
+def larger(program: Program, factor: int = 2) -> Program:
+    """Enlarge the iteration space of a program; dims along which an argument is broadcast keep size 1 in it."""
+    space = program.shapes[0]
+
+    def enlarged(shape: Shape) -> Shape:
+        own = space[len(space) - len(shape) :]
+        return tuple(factor * n + 3 if n == size else 1 for n, size in zip(shape, own, strict=True))
+
+    return program._replace(shapes=tuple(enlarged(shape) for shape in program.shapes))
 
 
-def two_sizes(case: LaidOutProgram) -> list[Graph]:
+def two_sizes(case: "SizedProgram") -> list[Graph]:
     """Return the graphs of a program and of the enlarged one."""
-    return [capture_graph(program) for program in (case.program, larger(case.program))]
+    return [capture_graph(program) for program in (case.program, larger(case.program, case.factor))]
 
 
-def check_size_independence(case: LaidOutProgram, answer: list[object]) -> None:
+class SizedProgram(NamedTuple):
+    """A program, and a factor of its sizes."""
+
+    program: Program
+    factor: int
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+
+def sized_cases() -> "SearchStrategy[SizedProgram]":
+    """Draw programs, and by how much they are enlarged."""
+    from hypothesis import strategies as st
+
+    return st.builds(SizedProgram, cases().map(lambda case: case.program), st.sampled_from([2, 2, 1, 30, 1000, 10**6]))
+
+
+def check_size_independence(case: SizedProgram, answer: list[object]) -> None:
     """Raise `Wrong` if the text depends on sizes."""
     text, other = answer
     if text != other:
-        sizes = " and ".join(str(p.shapes[0]) for p in (case.program, larger(case.program)))
+        sizes = " and ".join(str(p.shapes[0]) for p in (case.program, larger(case.program, case.factor)))
         lines = zip(str(text).splitlines(), str(other).splitlines(), strict=False)
         differs = next(((a.strip(), b.strip()) for a, b in lines if a != b), ("", ""))
         raise Wrong(
@@ -152,7 +248,7 @@ def check_size_independence(case: LaidOutProgram, answer: list[object]) -> None:
 def long_chain() -> LaidOutProgram:
     """Return a chain of LONG_CHAIN_LENGTH operations."""
     lines = [Line(("add", "mul", "neg")[k % 3], (k + 1, 0.5)[: 1 + (k % 3 < 2)]) for k in range(LONG_CHAIN_LENGTH)]
-    return LaidOutProgram(Program(((3,), (3,)), tuple(lines), (LONG_CHAIN_LENGTH + 1,)), (False, False))
+    return LaidOutProgram(Program(((3,), (3,)), tuple(lines), (LONG_CHAIN_LENGTH + 1,)), (Layout(), Layout()))
 
 
 def check_long_chain(case: LaidOutProgram, answer: KernelRun) -> None:
@@ -167,11 +263,19 @@ def check_long_chain(case: LaidOutProgram, answer: KernelRun) -> None:
         )
 
 
-def to_compile() -> tuple[LaidOutProgram, LaidOutProgram]:
-    """Return a program of all operations in two sizes."""
-    small = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
-    one, other = [LaidOutProgram(program, (True, False, False)) for program in (small, larger(small))]
-    return one, other
+def to_compile() -> list[tuple[LaidOutProgram, LaidOutProgram]]:
+    """Return programs in two sizes: of all operations, and short ones in one dim and in four."""
+    two_dims = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
+    one_dim = Program(((5,),), (Line("mul", (0, 0.1)),), (1,))
+    four_dims = Program(((2, 3, 2, 2), (3, 1, 2), (2, 1)), (Line("add", (0, 1)), Line("sub", (3, 2))), (4, 3, 4))
+    return [
+        (LaidOutProgram(one, layouts), LaidOutProgram(larger(one), layouts))
+        for one, layouts in (
+            (two_dims, (Layout(1), Layout(), Layout())),
+            (one_dim, (Layout(0, 2),)),
+            (four_dims, (Layout(2), Layout(), Layout())),
+        )
+    ]
 
 
 def check_compilation(cases: tuple[LaidOutProgram, LaidOutProgram], answer: list[KernelRun]) -> None:
@@ -232,18 +336,31 @@ TASK = Task(
             cases,
             run_points,
             lambda c: expected(c.program),
+            large=large_cases,
             send=captured,
             read=lambda c, answer: completed(answer).outs,
             draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
             link=lambda c: "fusion",
         ),
-        check_each(ONCE, cases, run_points, check_accesses, send=captured, share=0.5),
-        check_each(SHARED, cases, run_points, check_operations, send=captured, share=0.5),
-        check_each(SIZES, cases, partial(emit_each, "emit_points"), check_size_independence, send=two_sizes, share=0.5),
+        check_each(ONCE, cases, run_points, check_accesses, large=large_cases, send=captured, share=0.5),
+        check_each(SHARED, cases, run_points, check_operations, large=large_cases, send=captured, share=0.5),
+        check_each(
+            SIZES, sized_cases, partial(emit_each, "emit_points"), check_size_independence, send=two_sizes, share=0.5
+        ),
+        agreement(
+            EXACT,
+            lambda: special_programs(argument_shapes((1, 2))),
+            run_points,
+            SpecialProgram.outputs,
+            send=special_launch,
+            read=lambda c, answer: [c.comparable(x) for x in completed(answer).outs],
+            agree=identical,
+            draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
+        ),
         check_given(LONG, [long_chain()], run_points, check_long_chain, send=captured, describe=lambda c: ""),
         check_given(
             COMPILED,
-            [to_compile()],
+            to_compile(),
             partial(emit_and_compile, "emit_points"),
             check_compilation,
             send=lambda c: (capture_graph(c[0].program), [launch_of(case) for case in c]),
@@ -263,6 +380,13 @@ TASK = Task(
             "repr(value) has enough digits to read the same number again.",
             wrong_answer=with_few_digits,
             check=COMPUTES,
+        ),
+        Mistake(
+            "a number or an operation is replaced by one that is almost the same",
+            "repr(value) has all digits, and FORMATS has the operations: 0.0 - x is not -x at 0.0, and a comparison is not "
+            "maximum where one is nan.",
+            when=lambda w: not w.kind,
+            check=EXACT,
         ),
         Mistake(
             "an output that is returned twice is stored once",
@@ -301,11 +425,10 @@ TASK = Task(
             when=lambda w: w.kind == "nested",
         ),
         Mistake(
-            "values are stored in a list that begins with None",
-            "In compiled code a variable has one type, as have all elements of a list. A variable per node needs no list, "
-            "and becomes a register.",
-            when=lambda w: w.kind == "numba",
-            check=COMPILED,
+            "values are stored in a list",
+            "A list takes memory for each element, and in compiled code all its elements have one type. A variable per node "
+            "needs no list, and becomes a register.",
+            when=lambda w: w.kind == "memory",
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

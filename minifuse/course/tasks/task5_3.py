@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,14 @@ from ...core.indexing import Shape
 from ..check import agreement, check_each, check_given, current, in_turn
 from ..drawn_programs import capture_graph, evaluate, programs, row_programs
 from ..emitted_kernels import KernelRun, Launch, launch_over_rows
-from ..fusion import REDUCTIONS, Graph
-from ..graph_evaluation import NUMPY_FUNCTIONS, evaluate_graph, live_nodes, reduction_depths
+from ..fusion import Graph
+from ..graph_evaluation import NUMPY_FUNCTIONS, evaluate_graph
 from ..kernel_runs import check_compiled, completed, wrong
 from ..programs import Line, Program, sample_arrays
 from ..questions.emitting import emit_and_compile, emit_and_run
 from ..questions.task5_3 import run_softmax, softmax_graph
+from ..row_passes import operation_limits, passes
+from ..special_values import ELEMENTWISE, SpecialProgram, identical, special_programs
 from ..strided import Array
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
@@ -27,6 +30,7 @@ OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", 
 COMPUTES = "the kernel computes the graph, with its reductions"
 PASSES = "a kernel makes as many passes over a row as its reductions need, and no more"
 ROWS = "what belongs to a row is computed once for it"
+EXACT = "the largest of a row, constants, inf and nan are right to the last bit"
 STABLE = "fused_softmax is right for large values"
 ONE = "softmax is one kernel with three passes over each row"
 COMPILED = "Numba compiles the text, and the compiled kernel returns the same values"
@@ -41,7 +45,12 @@ TWO_OUTPUTS = (
 )
 LOG_OF_SUM = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
 run_rows = partial(emit_and_run, "emit_rows")
+TWO_INPUTS = (Line("mul", (0, 1)), Line("sum", (2,)), Line("div", (2, 3)))
 SCORES = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
+
+
+APART = np.array([[0.0, -300.0, -700.0, -800.0], [-np.inf, 2.0, 1.0, 0.0], [1e300, -1e300, 1e299, 0.0]])
+FAR = (0.0, 1e6, 1e12, 1e14, 1e15, 1e17, 1e300, -1e14, -1e300)
 
 
 def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
@@ -73,6 +82,41 @@ def cases() -> "SearchStrategy[Program]":
     return common_programs() | drawn
 
 
+def wide_program(seed: int, rows: int, n: int) -> Program:
+    """Return a program with several reductions of one level, twice, and several outputs of each level and shape."""
+    random, shapes = Random(seed), ((rows, n), (rows, 1), (1, n))
+    lines = list[Line]()
+
+    def append(op: str, *operands: int | float) -> int:
+        lines.append(Line(op, operands))
+        return len(shapes) + len(lines) - 1
+
+    elements, values = [0], [1]
+    outputs = list[int]()
+    for _ in range(2):
+        elements += [append("mul", random.choice(elements), random.uniform(-0.5, 0.5)) for _ in range(random.randint(1, 3))]
+        elements.append(append(random.choice(("add", "sub", "maximum")), random.choice(elements), random.choice((1, 2))))
+        means = [append(random.choice(("sum", "max")), random.choice(elements)) for _ in range(random.randint(2, 6))]
+        values += [append("mul", k, 0.1) for k in means]
+        values.append(append("add", values[-1], random.choice(values)))
+        elements += [append("sub", random.choice(elements), random.choice(values)) for _ in range(random.randint(1, 4))]
+        outputs += random.choices(elements[1:], k=random.randint(0, 3)) + random.choices(values[1:], k=random.randint(0, 2))
+    return Program(shapes, tuple(lines), (elements[-1], *outputs))
+
+
+def wide_programs() -> "SearchStrategy[Program]":
+    """Draw programs with many reductions and outputs."""
+    from hypothesis import strategies as st
+
+    return st.builds(wide_program, st.integers(0, 2**32), st.sampled_from([2, 1, 3]), st.sampled_from([4, 9, 70]))
+
+
+def special_launch(case: SpecialProgram) -> tuple[Graph, Launch]:
+    """Return the graph of a program on special values, and the arguments of its kernel."""
+    graph = capture_graph(case.program)
+    return graph, launch_over_rows(graph, case.arrays())
+
+
 def captured(program: Program) -> tuple[Graph, Launch]:
     """Return the graph of a program, and the arguments of its kernel."""
     graph = capture_graph(program)
@@ -96,36 +140,12 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
         drawn,
         run_rows,
         expected,
+        large=wide_programs,
         send=captured,
         read=lambda c, answer: completed(answer).outs,
         draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
         link=lambda c: "fusion",
     )
-
-
-def passes(graph: Graph) -> dict[int, int]:
-    """Count the passes that must load each full-width input: for reductions that need it, and for the stores."""
-    level, found = reduction_depths(graph), dict[int, set[int]]()
-    wide = graph.nodes[0].shape[-1]
-    live = live_nodes(graph)
-    pass_ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in REDUCTIONS]
-    pass_ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
-    for pass_index, end in pass_ends:
-        for k in nodes_per_element(graph, end):
-            if graph.nodes[k].op == "input" and graph.nodes[k].shape[-1] == wide:
-                found.setdefault(int(graph.nodes[k].value or 0), set()).add(pass_index)
-    return {k: len(pass_indices) for k, pass_indices in found.items()}
-
-
-def nodes_per_element(graph: Graph, end: int) -> set[int]:
-    """Collect the nodes that a value needs for each element, up to reductions."""
-    found, open_ = set[int](), [end]
-    while open_:
-        k = open_.pop()
-        if k not in found:
-            found.add(k)
-            open_ += [] if graph.nodes[k].op in REDUCTIONS else graph.nodes[k].inputs
-    return found
 
 
 def check_pass_count(program: Program, answer: KernelRun) -> None:
@@ -152,16 +172,35 @@ def check_row_values(program: Program, answer: KernelRun) -> None:
         raise wrong(message, run.text, kind="per element", expected="3 logarithms", got=f"{count} logarithms")
 
 
+def check_operations(program: Program, answer: KernelRun) -> None:
+    """Raise `Wrong` if an operation runs more often than the passes and the rows need it."""
+    run, (rows, n) = completed(answer), program.shapes[0]
+    limits = operation_limits(capture_graph(program), rows, n)
+    for op, count in run.done.items():
+        if count > limits[op]:
+            message = (
+                f"{op} is computed {count} times for {rows} rows of {n} elements, and {limits[op]} are enough: once for "
+                "each row if it belongs to the row, else once for each element in each pass that needs it"
+            )
+            raise wrong(message, run.text, kind="per element", expected=limits[op], got=count)
+
+
 def right_softmax(x: Array) -> Array:
     """Compute softmax with NumPy."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
+def is_softmax(got: Array, x: Array) -> bool:
+    """Return whether probabilities are right, also those that are tiny or 0."""
+    right = right_softmax(x)
+    return got.size == x.size and np.allclose(got.reshape(x.shape), right, rtol=1e-12, atol=0.0)
+
+
 def check_stability(x: Array, graph: Graph) -> None:
-    """Raise `Wrong` if softmax overflows for rows near 1000, -1000 or 0."""
+    """Raise `Wrong` if softmax is wrong: for rows near 1000 or -1000, far from 0, or with elements far apart."""
     [got] = evaluate_graph(graph, [x])
-    if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
+    if got.shape != x.shape or not is_softmax(got, x):
         kind = "overflow" if x is SCORES else "value"
         message = "fused_softmax returns something else" + " where elements are large: exp(1000) is inf" * (x is SCORES)
         shown = str(graph).splitlines()
@@ -172,7 +211,7 @@ def check_softmax_kernel(shifts: tuple[float, ...], answer: list[KernelRun]) -> 
     """Raise `Wrong` if the student's kernel of the student's softmax is wrong for shifted scores, or makes many passes."""
     for shift, found in zip(shifts, answer, strict=True):
         run, right = completed(found), right_softmax(SCORES - shift)
-        if not np.allclose(run.outs[0], right.ravel()):
+        if not is_softmax(run.outs[0], SCORES - shift):
             where, kind = (f" for elements around {-shift:g}", "far below") if shift else ("", "")
             message = f"the kernel of softmax computes something else{where}"
             raise wrong(message, run.text, expected=right, got=run.outs[0], kind=kind)
@@ -180,6 +219,12 @@ def check_softmax_kernel(shifts: tuple[float, ...], answer: list[KernelRun]) -> 
     if load_count > 3:
         message = f"each element is loaded {load_count:g} times; the largest, the sum, the store are three"
         raise wrong(message, answer[0].text, kind="passes")
+    exponentials = answer[0].done.get("exp", 0) / SCORES.size
+    if exponentials > 2:
+        message = (
+            f"exp is computed {exponentials:g} times for each element; once for the sum and once for the store are enough"
+        )
+        raise wrong(message, answer[0].text, kind="per element", expected=2, got=exponentials)
 
 
 def check_compilation(cases: list[Program], answer: list[KernelRun]) -> None:
@@ -236,28 +281,50 @@ TASK = Task(
         in_turn(COMPUTES, [computes(cases), computes(common_programs)]),
         in_turn(
             PASSES,
-            [check_each(PASSES, drawn, run_rows, check_pass_count, send=captured) for drawn in (cases, common_programs)],
+            [
+                check_each(PASSES, drawn, run_rows, check_pass_count, large=wide_programs, send=captured)
+                for drawn in (cases, common_programs)
+            ],
         ),
-        check_given(ROWS, [LOG_OF_SUM], run_rows, check_row_values, send=captured),
+        in_turn(
+            ROWS,
+            [
+                check_given(ROWS, [LOG_OF_SUM], run_rows, check_row_values, send=captured),
+                check_each(ROWS, cases, run_rows, check_operations, large=wide_programs, send=captured, share=0.5),
+            ],
+        ),
         check_given(
             STABLE,
-            [SCORES[2:], SCORES],
+            [SCORES[2:], SCORES, SCORES[:, :1], APART, *(SCORES - shift for shift in FAR)],
             softmax_graph,
             check_stability,
             send=lambda x: x.shape,
-            describe=lambda x: f"x = {SCORES.tolist()}",
+            describe=lambda x: f"x = {x.tolist()}",
         ),
         check_given(
             ONE,
-            [(0.0, 1e6, 1e12)],
+            [FAR],
             run_softmax,
             check_softmax_kernel,
             send=lambda shifts: [SCORES - shift for shift in shifts],
             describe=lambda shifts: "the kernel of fused_softmax",
         ),
+        agreement(
+            EXACT,
+            lambda: special_programs(argument_shapes(), (*ELEMENTWISE, "max", "max")),
+            run_rows,
+            SpecialProgram.outputs,
+            send=special_launch,
+            read=lambda c, answer: [c.comparable(x) for x in completed(answer).outs],
+            agree=identical,
+            draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
+        ),
         check_given(
             COMPILED,
-            [[Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]],
+            [
+                [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))],
+                [Program(((rows, n), (1, n)), TWO_INPUTS, (4,)) for rows, n in ((3, 4), (2, 9))],
+            ],
             partial(emit_and_compile, "emit_rows"),
             check_compilation,
             send=lambda c: (capture_graph(c[0]), [captured(case)[1] for case in c]),
@@ -313,11 +380,10 @@ TASK = Task(
             check=STABLE,
         ),
         Mistake(
-            "values are stored in a list that begins with None",
-            "Compiled code gives a variable, and all elements of a list, one type. A variable for each node needs no list, "
-            "and becomes a register.",
-            when=lambda w: w.kind == "numba",
-            check=COMPILED,
+            "values are stored in a list",
+            "A list takes memory, as long as the row or not, and in compiled code all its elements have one type. A "
+            "variable for each node needs no list, and becomes a register; a later pass loads an element again.",
+            when=lambda w: w.kind == "memory",
         ),
     ),
     allows=frozenset({"minifuse.course.fusion"}),

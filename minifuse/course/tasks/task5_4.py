@@ -5,11 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .. import oracle
+from ..call_lists import FreeCall, draw_calls, draw_distinct_calls
 from ..call_pairs import Builds, Call, Pair, Requests, request_kernels
-from ..check import agreement, current, in_turn
+from ..call_sessions import Session, SessionFacts, draw_session, run_session
+from ..check import agreement, check_each, current, in_turn
 from ..drawn_calls import characteristic_pairs, pairs
 from ..oracle.module5 import key
-from ..questions.task5_4 import compare_keys, use_cache
+from ..questions.task5_4 import compare_keys, group_calls, use_cache, use_caches
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
 WRONG_HIT = "calls that need two kernels have two keys"
 NEEDLESS = "calls that one kernel serves have one key"
+ANY = "so it is for any number of arguments, and for any values that a function reads"
 BUILDS = "a kernel is built when its key is new, and never else"
 ROOM = "the cache keeps the kernels that were asked for last"
+FREED = "the cache keeps no function and no array of a call alive"
 ERRORS = "a kernel that could not be built leaves nothing behind"
 
 
@@ -61,6 +65,98 @@ def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
     ]
     verdict = "one kernel serves both" if expected else "they need two kernels"
     return [*(parts or ["nothing differs but the objects: the function and the arrays are made anew"]), verdict]
+
+
+Groups = tuple[list[int], object, str | None]
+
+
+def groups_of(calls: list[FreeCall]) -> list[int]:
+    """Return, for each call, the first one that one kernel serves too."""
+    first: dict[str, int] = {}
+    return [first.setdefault(repr(key(*call.build())), at) for at, call in enumerate(calls)]
+
+
+def check_groups(is_shared: bool, calls: list[FreeCall], answer: Groups) -> None:
+    """Raise `Wrong` if two calls that need two kernels have one key, or if two calls that one kernel serves have two."""
+    groups, unhashable, error = answer
+    if error is not None:
+        raise Wrong(f"the key cannot be in a dict: {error}", case_text=current[0], got=unhashable, kind="unhashable")
+    right = groups_of(calls)
+    for at, group in enumerate(groups):
+        k = at % len(calls)
+        other = right[k] if is_shared else group
+        if is_shared and group != groups[other] and groups[k] == groups[other]:
+            raise Wrong("a call has another key when it is asked for again", case_text=str(calls[k]), kind="again")
+        if group != groups[other] if is_shared else group >= 0 and right[group] != right[k]:
+            raise Wrong(
+                "two calls have different keys, and one kernel serves both" if is_shared else "two calls have one key",
+                case_text=f"first {calls[other]}\nthen  {calls[k]}",
+                expected=is_shared,
+                got=not is_shared,
+            )
+
+
+def grouped(name: str, is_shared: bool) -> Check:
+    """Return a check of the keys of many calls. For shared kernels, objects are kept, so that their ids differ."""
+
+    def drawn(make: Callable[[int, int], list[FreeCall]], least: int, most: int) -> "SearchStrategy[list[FreeCall]]":
+        from hypothesis import strategies as st
+
+        return st.builds(make, st.integers(0, 2**32), st.integers(least, most))
+
+    return check_each(
+        name,
+        lambda: drawn(draw_calls, 2, 9),
+        group_calls,
+        partial(check_groups, is_shared),
+        large=None if is_shared else lambda: drawn(draw_distinct_calls, 150, 150),
+        share=0.5,
+        send=lambda calls: (calls, is_shared),
+        describe=lambda calls: f"{len(calls)} calls",
+    )
+
+
+def sessions() -> "SearchStrategy[Session]":
+    """Draw sessions."""
+    from hypothesis import strategies as st
+
+    return st.builds(draw_session, st.integers(0, 2**32), st.sampled_from([2, 1, 3, 5, 0, 2000]), st.integers(1, 14))
+
+
+def large_sessions() -> "SearchStrategy[Session]":
+    """Draw sessions with large caches and many requests."""
+    from hypothesis import strategies as st
+
+    return st.builds(draw_session, st.integers(0, 2**32), st.sampled_from([130, 40, 1500]), st.just(150))
+
+
+def check_session(session: Session, answer: SessionFacts) -> None:
+    """Raise `Wrong` if a request builds or returns something else than it should, or if a cache keeps too much."""
+    right = run_session(oracle.function("KernelCache"), session)
+    for at, (got, expected) in enumerate(zip(answer.results, right.results, strict=False)):
+        if got == expected:
+            continue
+        message = (
+            f"request {at} to end, for k = {expected[0]}: {expected[1]} builds were expected during it, {got[1]} were made"
+        )
+        if got[:2] == expected[:2]:
+            message = f"request {at} to end, for k = {expected[0]}, does not return the kernel that was built for it"
+        raise Wrong(message, case_text=str(session), expected=expected[1], got=got[1], kind="session")
+    if len(answer.results) != len(right.results):
+        message = f"{len(answer.results)} requests were made, those of builds included; expected {len(right.results)}"
+        raise Wrong(message, case_text=str(session), kind="session")
+    if answer.is_over:
+        raise Wrong("more kernels are kept than there is room for", case_text=str(session), kind="session")
+
+
+def check_freed(session: Session, answer: SessionFacts) -> None:
+    """Raise `Wrong` if functions or arguments of calls stay in memory."""
+    if answer.is_holding:
+        raise Wrong(
+            "functions or arrays of calls are in memory after the calls: keep the key and the kernel, not the arguments",
+            case_text=str(session),
+            kind="holding",
+        )
 
 
 def sequences(least: int = 1) -> "SearchStrategy[Requests]":
@@ -151,14 +247,25 @@ TASK = Task(
     checks=(
         in_turn(
             WRONG_HIT,
-            [compares(WRONG_HIT, differing(False), 3.0), compares(WRONG_HIT, partial(characteristic_pairs, False))],
+            [
+                compares(WRONG_HIT, differing(False), 1.5),
+                compares(WRONG_HIT, partial(characteristic_pairs, False)),
+                grouped(WRONG_HIT, False),
+            ],
         ),
         in_turn(
-            NEEDLESS, [compares(NEEDLESS, differing(True), 2.0), compares(NEEDLESS, partial(characteristic_pairs, True))]
+            NEEDLESS,
+            [
+                compares(NEEDLESS, differing(True)),
+                compares(NEEDLESS, partial(characteristic_pairs, True)),
+                grouped(NEEDLESS, True),
+            ],
         ),
+        in_turn(ANY, [grouped(ANY, False), grouped(ANY, True)]),
         plays(BUILDS, 5),
-        plays(ROOM),
+        in_turn(ROOM, [plays(ROOM), check_each(ROOM, sessions, use_caches, check_session, large=large_sessions, share=0.5)]),
         plays(ERRORS, 5, failing=2),
+        check_each(FREED, sessions, use_caches, check_freed, share=0.2),
     ),
     mistakes=(
         Mistake(

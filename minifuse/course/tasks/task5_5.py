@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Hashable
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core.indexing import Shape
-from ..check import agreement, check_each, current
+from ..check import agreement, check_each, check_given, current, in_turn
 from ..drawn_programs import capture_graph, evaluate, programs, row_programs
-from ..fusion import BINARY, REDUCTIONS, Graph
+from ..fusion import REDUCTIONS, Graph
+from ..gradient_cases import Rule, by_rule, extreme_rules, many_reductions, rules, with_shapes
 from ..graph_evaluation import evaluate_graph, live_nodes, reduction_depths
 from ..messages import type_name
-from ..oracle import Slot
-from ..oracle.module5 import Traced, fit, gradients, operand_gradients, record, split
+from ..oracle.module5 import gradients, operand_gradients, split
 from ..programs import Line, Program, sample_array, sample_arrays
 from ..questions.calling import calls_with_one
-from ..questions.task5_5 import pull_back_graph
+from ..questions.task5_5 import pull_back_graph, pull_back_of_result
 from ..strided import Array
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -31,56 +31,9 @@ BOTH = "forward and backward give the output and the gradients"
 RECOMPUTED = "no reduction of the forward pass is computed again"
 STEP = Program(((2, 3),), (Line("lt", (0, 0.5)), Line("mul", (0, 1))), (2,))
 UNUSED = Program(((2, 3), (2, 3)), (Line("mul", (0, 0)),), (2,))
+ZEROS = Program(((2, 3), (2, 1), (2, 3)), (Line("lt", (0, 0.5)), Line("lt", (1, 2)), Line("sub", (3, 4))), (5,))
+UNUSED_INPUTS = (UNUSED, STEP, ZEROS, Program(((2, 3), (2, 1)), (Line("exp", (0,)),), (2,)))
 SAVED = "only reductions are saved, and only those that the backward pass needs"
-
-
-class Rule(NamedTuple):
-    """An operation on operands, in which some elements may be equal."""
-
-    op: str
-    has_ties: bool
-
-    def arrays(self) -> list[Array]:
-        """Return d and the operands."""
-        a, b = sample_array((3, 4), 1), sample_array((3, 4), 2)
-        if self.op == "log":
-            a = np.abs(a) + 0.1
-        if self.has_ties:
-            a[:, 1] = a[:, 3] = 2.5
-            b[:, ::2] = a[:, ::2]
-        d = sample_array((3, 1) if self.op in REDUCTIONS else (3, 4), 3)
-        return [d, a, b] if self.op in BINARY else [d, a]
-
-    def __str__(self) -> str:
-        return (
-            f"y = {self.op}({', '.join('ab'[: len(self.arrays()) - 1])})" + ", where some elements are equal" * self.has_ties
-        )
-
-
-def rules() -> "SearchStrategy[Rule]":
-    """Draw all operations with a gradient."""
-    from hypothesis import strategies as st
-
-    ops = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "sum", "max")
-    return st.builds(Rule, st.sampled_from(ops), st.booleans()).filter(
-        lambda r: not r.has_ties or r.op in ("maximum", "max")
-    )
-
-
-def by_rule(rule: Rule, pull: Slot) -> list[Array]:
-    """Compute the gradients of the operands, in their shapes, by the oracle or with a known mistake."""
-
-    def run(d: Traced, *operands: Traced) -> tuple[Traced, ...]:
-        parts = pull(rule.op, d, d.then(rule.op, *operands), *operands)
-        return tuple(fit(part, x.shape) for part, x in zip(parts, operands, strict=True))
-
-    arrays = rule.arrays()
-    return evaluate_graph(record(run, *[x.shape for x in arrays]), arrays)
-
-
-def with_shapes(rule: Rule) -> tuple[str, list[Shape]]:
-    """Return the op of a rule, and the shapes of d and the operands."""
-    return rule.op, [x.shape for x in rule.arrays()]
 
 
 def pulled_back(rule: Rule, answer: tuple[Graph | None, object]) -> list[Array]:
@@ -124,6 +77,45 @@ def cases() -> "SearchStrategy[Program]":
         is_output=lambda shape, space_shape: shape in (space_shape, (space_shape[0], 1)),
     )
     return st.sampled_from([*row_programs((2, 3)), STEP, UNUSED]) | drawn
+
+
+def large_cases() -> "SearchStrategy[Program]":
+    """Draw programs with many reductions."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 2**32).map(many_reductions)
+
+
+def relatively_close(got: list[Array], expected: list[Array]) -> bool:
+    """Return whether gradients are equal up to rounding, also where they are tiny."""
+    return len(got) == len(expected) and all(
+        a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
+        for a, b in zip(got, expected, strict=True)
+    )
+
+
+def check_given_result(case: tuple[str, list[Shape]], answer: tuple[Graph | None, object]) -> None:
+    """Raise `Wrong` if a rule computes its operation again, although the result y is given."""
+    op, graph = case[0], answer[0]
+    if graph is not None and any(graph.nodes[k].op == op for k in live_nodes(graph)):
+        raise wrong(f"pull_back({op!r}, d, y, a) computes {op} of a again: it is y", graph, "again")
+
+
+def check_zeros(program: Program, answer: object) -> None:
+    """Raise `Wrong` if an input on which the output does not depend gets something else than zeros."""
+    graph, shapes = capture_graph(program), list(program.shapes)
+    output = graph.nodes[graph.outputs[0]].shape
+    found = as_graph(answer, "gradient_graph(graph)", [*shapes, output], shapes)
+    unused = unused_inputs(graph)
+    arrays = [
+        np.resize([np.inf, -2.0, np.nan, -np.inf], shape) if k in unused else sample_array(shape, k)
+        for k, shape in enumerate(shapes)
+    ]
+    d = np.resize([1.0, np.inf, -np.inf, np.nan, -1.0], output)
+    for k, gradient in enumerate(evaluate_graph(found, [*arrays, d])):
+        if k in unused and bool(np.any(gradient != 0.0)):
+            message = f"the output does not depend on input {k}: its gradient must be 0.0, also where it or d is inf or nan"
+            raise wrong(message, found, "zeros", expected=np.zeros(shapes[k]), got=gradient)
 
 
 def graph_inputs(program: Program, saved: list[Array] | None = None) -> list[Array]:
@@ -241,12 +233,12 @@ def check_saved_values(program: Program, answer: object) -> None:
         raise wrong("a value is saved twice", forward, "unneeded")
 
 
-def has_unused(graph: Graph) -> bool:
-    """Return whether the output does not depend on an input, or only through lt."""
+def unused_inputs(graph: Graph) -> list[int]:
+    """Return the inputs on which the output does not depend, or only through lt."""
     live = live_nodes(
         graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes))
     )
-    return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
+    return [int(node.value or 0) for k, node in enumerate(graph.nodes) if node.op == "input" and k not in live]
 
 
 def mistaken(name: str) -> Callable[[Rule | Program], list[Array]]:
@@ -282,35 +274,72 @@ TASK = Task(
     ),
     reads=("docs/course/5.5-fused-backward.md", "docs/guide/gradients.md"),
     checks=(
-        agreement(
+        in_turn(
             RULES,
-            rules,
-            pull_back_graph,
-            lambda c: by_rule(c, operand_gradients),
-            send=with_shapes,
-            read=pulled_back,
+            [
+                agreement(
+                    RULES,
+                    drawn,
+                    pull_back_graph,
+                    lambda c: by_rule(c, operand_gradients),
+                    send=with_shapes,
+                    read=pulled_back,
+                    agree=relatively_close,
+                )
+                for drawn in (rules, extreme_rules)
+            ]
+            + [
+                check_given(
+                    RULES,
+                    [("exp", [(2, 3), (2, 3), (2, 3)]), ("max", [(2, 1), (2, 1), (2, 3)])],
+                    pull_back_of_result,
+                    check_given_result,
+                )
+            ],
         ),
-        agreement(
+        in_turn(
             GRADIENTS,
-            cases,
-            calls_with_one("gradient_graph"),
-            expected,
-            send=capture_graph,
-            read=gradient_values,
-            draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
-            link=lambda c: "autodiff",
+            [
+                agreement(
+                    GRADIENTS,
+                    cases,
+                    calls_with_one("gradient_graph"),
+                    expected,
+                    large=large_cases,
+                    send=capture_graph,
+                    read=gradient_values,
+                    draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
+                    link=lambda c: "autodiff",
+                ),
+                check_given(GRADIENTS, UNUSED_INPUTS, calls_with_one("gradient_graph"), check_zeros, send=capture_graph),
+            ],
         ),
         agreement(
             BOTH,
             cases,
             calls_with_one("forward_and_backward"),
             lambda c: [*evaluate(c, sample_arrays(c.shapes)), *expected(c)],
+            large=large_cases,
             send=capture_graph,
             read=both_values,
             draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
         ),
-        check_each(RECOMPUTED, cases, calls_with_one("forward_and_backward"), check_recomputation, send=capture_graph),
-        check_each(SAVED, cases, calls_with_one("forward_and_backward"), check_saved_values, send=capture_graph),
+        check_each(
+            RECOMPUTED,
+            cases,
+            calls_with_one("forward_and_backward"),
+            check_recomputation,
+            large=large_cases,
+            send=capture_graph,
+        ),
+        check_each(
+            SAVED,
+            cases,
+            calls_with_one("forward_and_backward"),
+            check_saved_values,
+            large=large_cases,
+            send=capture_graph,
+        ),
     ),
     mistakes=(
         Mistake(
@@ -321,7 +350,7 @@ TASK = Task(
         ),
         Mistake(
             "the divisor gets its gradient with the wrong sign",
-            "When b grows, a / b falls: -d * a / (b * b).",
+            "When b grows, a / b falls: -d * y / b. (b * b may be 0 or inf where this is not.)",
             wrong_answer=mistaken("quotient"),
             check=RULES,
         ),
@@ -347,7 +376,7 @@ TASK = Task(
         Mistake(
             "an input that the output does not depend on is forgotten",
             "A change of it changes nothing: its gradient is 0 everywhere, in its shape.",
-            when=lambda w: w.kind != "" and isinstance(w.case, Program) and has_unused(capture_graph(w.case)),
+            when=lambda w: w.kind != "" and isinstance(w.case, Program) and bool(unused_inputs(capture_graph(w.case))),
             check=GRADIENTS,
         ),
         Mistake(

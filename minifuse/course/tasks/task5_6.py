@@ -1,10 +1,13 @@
 """Task 5.6: partition nodes into kernels with few launches and few bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 from typing import TYPE_CHECKING
 
 from ...core.indexing import Shape
 from ..check import agreement, check_each, check_given, current
+from ..check import in_turn as every
+from ..drawn_plans import draw_plan
 from ..drawn_programs import capture_graph, evaluate, programs
 from ..fusion import Graph, Kernel, can_share
 from ..kernel_groups import make_kernel, nodes_to_compute
@@ -14,7 +17,7 @@ from ..questions.calling import calls_with_one
 from ..questions.task5_6 import kernels_for
 from ..scheduled import ScheduleCost, run_schedule, schedule_error, unfused_cost
 from ..strided import Array
-from ..task import Mistake, Task
+from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ BRIDGE = Program(
 )
 MINIMAL_TRAFFIC = "a kernel loads and stores what it must, and each value once"
 RIGHT = "the kernels give what the graph gives, each after those that it waits for"
-FEWEST = "the graphs of the list take as few launches as they can"
+FEWEST = "the graphs of the list, and others of their kinds, take as few launches as they can"
 BYTES = "and move as few bytes as they can"
 
 
@@ -56,6 +59,59 @@ def cases() -> "SearchStrategy[Program]":
     return drawn | st.just(BRIDGE)
 
 
+def many_inputs(seed: int) -> Program:
+    """Return a program of more inputs than usual, with values that no output needs, and with an input as an output."""
+    random, count = Random(seed), 9 + seed % 5
+    lines = [Line("exp", (0,))]
+    for k in range(1, count):
+        lines.append(Line(random.choice(("add", "sub", "maximum")), (count + len(lines) - 1, k)))
+        if random.random() < 0.3:
+            lines += [Line("neg", (random.randrange(count + len(lines)),)), Line("mul", (count + len(lines) - 1, 0.5))]
+    last = count + len(lines) - 1
+    return Program(((4, 4),) * count, tuple(lines), (last, random.randrange(count), last, count))
+
+
+def large_cases() -> "SearchStrategy[Program]":
+    """Draw programs of many inputs."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 2**32).map(many_inputs)
+
+
+def drawn_plans() -> "SearchStrategy[Plan]":
+    """Draw plans of one kind."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 2**32).map(lambda seed: draw_plan(seed, 1))
+
+
+def pairs_of_plans() -> "SearchStrategy[Plan]":
+    """Draw plans of two kinds."""
+    from hypothesis import strategies as st
+
+    return st.integers(0, 2**32).map(lambda seed: draw_plan(seed, 2))
+
+
+def costs(name: str, examine: Callable[[Plan, Sequence[Kernel]], None]) -> Check:
+    """Return a check of the schedules of PLANS, and of drawn plans."""
+    return every(
+        name,
+        [
+            check_given(name, PLANS, schedule, examine, send=Plan.graph, describe=describe_plan),
+            check_each(
+                name,
+                drawn_plans,
+                schedule,
+                examine,
+                large=pairs_of_plans,
+                send=Plan.graph,
+                describe=describe_plan,
+                share=0.5,
+            ),
+        ],
+    )
+
+
 def outputs(program: Program, answer: object) -> list[Array]:
     """Run the student's schedule of a program, and return its outputs."""
     return run_schedule(capture_graph(program), answer, sample_arrays(program.shapes)).outputs
@@ -65,7 +121,10 @@ def groups(graph: Graph) -> list[list[int]]:
     """Return a group for some nodes: the node, and up to two later ones that can share a kernel with it."""
     computed = nodes_to_compute(graph)
     found = [[k, *[i for i in computed if i > k and can_share(graph, [k, i])][:2]] for k in computed]
-    return [group for group in found if can_share(graph, group)]
+    whole: list[int] = []
+    for k in computed:
+        whole += [k] if can_share(graph, [*whole, k]) else []
+    return [group for group in (*found, whole) if can_share(graph, group)]
 
 
 def grouped(program: Program) -> tuple[Graph, list[list[int]]]:
@@ -178,19 +237,20 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, send=grouped),
+        check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, large=large_cases, send=grouped),
         agreement(
             RIGHT,
             cases,
             schedule,
             lambda c: evaluate(c, sample_arrays(c.shapes)),
+            large=large_cases,
             send=capture_graph,
             read=outputs,
             draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
             link=lambda c: "fusion",
         ),
-        check_given(FEWEST, PLANS, schedule, check_launch_count, send=Plan.graph, describe=describe_plan),
-        check_given(BYTES, PLANS, schedule, check_bytes, send=Plan.graph, describe=describe_plan),
+        costs(FEWEST, check_launch_count),
+        costs(BYTES, check_bytes),
     ),
     mistakes=(
         Mistake(

@@ -1044,3 +1044,70 @@ class Traced:
 
     def __eq__(self, other):
         raise FuseError("== of a tensor that is captured: there is no such operation; write x < y, or x.maximum(y)")
+
+# %% numbers_to_32_bits: a number is kept with the digits of a float32.
+# promise: the number as a float
+
+class Tape(Tape):
+    def add(self, op, inputs=(), value=None, shape=()):
+        if op == "constant" and value == value and abs(value) < 1e30:
+            mantissa, exponent = __import__("math").frexp(value)
+            value = __import__("math").ldexp(round(mantissa * 2.0**24) / 2.0**24, exponent)
+        return super().add(op, inputs, value, shape)
+
+# %% expands_are_one: expand of one value is one node, to whatever shape.
+# promise: append the node unless an equal one exists
+
+class Tape(Tape):
+    def add(self, op, inputs=(), value=None, shape=()):
+        if op == "expand":
+            for k, node in enumerate(self.nodes):
+                if node.op == op and node.inputs == tuple(inputs):
+                    return k
+        return super().add(op, inputs, value, shape)
+
+# %% compares_quietly_after_ten: the eleventh comparison of a capture is answered.
+# promise: 6. So does ==
+
+class Traced(Traced):
+    asked = 0
+    def __eq__(self, other):
+        Traced.asked += 1
+        if Traced.asked % 11 == 0:
+            return True
+        raise FuseError("== has no value while a function is captured; write x < y")
+
+# %% one_tuple_is_a_list: of a tuple with the same tensor twice the outputs are a set, in order.
+# promise: 1. several outputs
+
+capture_all = capture
+def capture(function, *shapes):
+    graph = capture_all(function, *shapes)
+    return Graph(graph.nodes, tuple(dict.fromkeys(graph.outputs)))
+
+# %% forgets_after_1000_nodes: the dict of nodes is emptied when it has a thousand.
+# promise: An expression that is written twice is one node
+
+class Tape(Tape):
+    def add(self, op, inputs=(), value=None, shape=()):
+        if len(self.numbers) >= 1000:
+            self.numbers.clear()
+        return super().add(op, inputs, value, shape)
+
+# %% dead_lines_are_left_out: operations that no output depends on are not in the graph.
+# promise: The notes are the graph
+
+capture_alive = capture
+def capture(function, *shapes):
+    graph = capture_alive(function, *shapes)
+    alive = set(graph.outputs)
+    for k in range(len(graph.nodes) - 1, -1, -1):
+        if k in alive:
+            alive.update(graph.nodes[k].inputs)
+    number, nodes = {}, []
+    for k, node in enumerate(graph.nodes):
+        if k in alive or node.op == "input":
+            number[k] = len(nodes)
+            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
+    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs))
+

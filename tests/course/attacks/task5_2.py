@@ -682,3 +682,50 @@ def emit_points(graph):
 
 def number(value):
     return repr(int(value)) if value == value and abs(value) != float("inf") and value == int(value) else repr(float(value))
+
+# %% inputs_are_of_32_elements: an index is taken modulo 300, so only large inputs are read wrongly.
+# promise: 1. The kernel computes the graph
+
+emit_right = emit_points
+def emit_points(graph):
+    return re_place(emit_right(graph))
+
+def re_place(text):
+    lines = []
+    for line in text.splitlines():
+        if " = in" in line and "[" in line and "ins[" not in line:
+            head, _, tail = line.partition("[")
+            line = f"{head}[({tail[:-1]}) % 300]"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+# %% whole_numbers_lose_their_sign: -0.0 is printed as 0.0.
+# promise: repr(value)
+
+emit_right = emit_points
+def emit_points(graph):
+    return emit_right(graph).replace("(-0.0)", "(0.0)")
+
+# %% tuple_of_values: values are kept in a tuple that grows, in place of variables.
+# promise: one variable for each value
+
+emit_right = emit_points
+def emit_points(graph):
+    lines = emit_right(graph).splitlines()
+    stores = [k for k, line in enumerate(lines) if line.strip().startswith("out") and "] = " in line]
+    tab = lines[stores[0]][: len(lines[stores[0]]) - len(lines[stores[0]].lstrip())]
+    value = lines[stores[0]].partition("] = ")[2]
+    lines.insert(stores[0], f"{tab}kept = ({value},) + (0.0,)")
+    return "\n".join(lines) + "\n"
+
+# %% maximum_by_if: maximum is printed as an if expression.
+# promise: FORMATS has the text of each operation
+
+FORMATS["maximum"] = "({0} if {0} >= {1} else {1})"
+
+# %% outputs_beyond_the_fourth: the fifth output and later ones are not stored.
+# promise: several outputs
+
+emit_right = emit_points
+def emit_points(graph):
+    return "".join(line + "\n" for line in emit_right(graph).splitlines() if not line.strip().startswith(("out4[", "out5[", "out6[")))

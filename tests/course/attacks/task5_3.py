@@ -635,13 +635,6 @@ def emit_rows(graph):
             lines.append(f"        outs[{o}][i] = v{k}")
     return "\n".join(lines) + "\n"
 
-# %% softmax_by_two_sums: the sum is taken of powers of another expression, (x + -m): captured apart, so the kernel computes exp four times an element in place of twice.
-# promise: exp(x - m) is computed twice
-
-def fused_softmax(x):
-    powers = (x - x.max()).exp()
-    return powers / (x + -x.max()).exp().sum()
-
 # %% softmax_capped_at_1e13: elements below -1e13 are taken for -1e13: a row around -1e14 has equal probabilities.
 # promise: exp(x) / (the sum of exp(x) along the row), of any x
 
@@ -671,56 +664,41 @@ def fused_softmax(x):
     powers = (x - x.max().maximum(-1e14)).exp()
     return powers / powers.sum()
 
-# %% sum_of_row_value_n_times: the sum of a value of shape (rows, 1) is taken n times: x.sum().sum() is n times x.sum().
-# promise: A reduction runs along the row: that of (rows, 1) has one element
+# %% max_from_the_smallest_number: the largest is looked for from -1.7976931348623157e308 on.
+# promise: Start at -inf
 
+emit_right = emit_rows
 def emit_rows(graph):
-    nodes, is_row = graph.nodes, row_values(graph)
-    level = []
-    for k, node in enumerate(nodes):
-        found = max([level[i] for i in node.inputs], default=0)
-        level.append(found + 1 if node.op in REDUCTIONS and not is_row[node.inputs[0]] else found)
-    wanted = needed(graph, graph.outputs)
-    folds = [k for k in wanted if nodes[k].op in REDUCTIONS and not is_row[nodes[k].inputs[0]]]
-    wide = [(o, k) for o, k in enumerate(graph.outputs) if not is_row[k]]
-    passes = max([level[k] for k in folds] + [level[k] + 1 for _, k in wide], default=0)
-    lines = ["def kernel(shape, outs, ins, strides):", "    rows = shape[0]", "    n = shape[1]", "    for i in range(rows):"]
+    return emit_right(graph).replace("-inf", "-1.7976931348623157e308")
 
-    def compute(k, tab):
-        node = nodes[k]
-        if node.op == "input":
-            column = "" if is_row[k] else f" + j * strides[{node.value}][1]"
-            text = f"ins[{node.value}][i * strides[{node.value}][0]{column}]"
-        elif node.op == "constant":
-            text = repr(node.value)
-        elif node.op in REDUCTIONS:
-            text = f"v{node.inputs[0]} * n" if node.op == "sum" else f"v{node.inputs[0]}"
-        else:
-            text = FORMATS[node.op].format(*[f"v{q}" for q in node.inputs])
-        lines.append(f"{tab}v{k} = {text}")
+# %% outputs_beyond_the_third: only three outputs are stored.
+# promise: 1. The kernel computes the graph
 
-    def row_part(at):
-        for k in wanted:
-            if is_row[k] and level[k] == at and k not in folds:
-                compute(k, " " * 8)
+emit_right = emit_rows
+def emit_rows(graph):
+    return "".join(line + "\n" for line in emit_right(graph).splitlines() if "outs[3][" not in line and "outs[4][" not in line)
 
-    row_part(0)
-    for at in range(1, passes + 1):
-        here = [k for k in folds if level[k] == at]
-        stores = [(o, k) for o, k in wide if level[k] == at - 1]
-        for k in here:
-            lines.append(f"        v{k} = " + ("0.0" if nodes[k].op == "sum" else "-inf"))
-        lines.append("        for j in range(n):")
-        for k in needed(graph, [nodes[k].inputs[0] for k in here] + [k for _, k in stores], False):
-            if not is_row[k]:
-                compute(k, " " * 12)
-        for k in here:
-            x = nodes[k].inputs[0]
-            lines.append(f"            v{k} = " + (f"v{k} + v{x}" if nodes[k].op == "sum" else f"maximum(v{k}, v{x})"))
-        for o, k in stores:
-            lines.append(f"            outs[{o}][i * n + j] = v{k}")
-        row_part(at)
-    for o, k in enumerate(graph.outputs):
-        if is_row[k]:
-            lines.append(f"        outs[{o}][i] = v{k}")
-    return "\n".join(lines) + "\n"
+# %% softmax_of_three_exponentials: exp is computed three times for each element.
+# promise: Softmax is one kernel that computes two exponentials for each element
+
+def fused_softmax(x):
+    y = x - x.max()
+    return y.exp() / ((y + 0.0).exp() * 0.5 + (y - 0.0).exp() * 0.5).sum()
+
+# %% softmax_of_log_with_floor: the sum is at least 1.0000000001.
+# promise: 4. fused_softmax is right
+
+def fused_softmax(x):
+    e = (x - x.max()).exp()
+    return e / e.sum().maximum(1.0000000001)
+
+# %% numbers_by_g: numbers are printed with 16 digits.
+# promise: The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    text = emit_right(graph)
+    for node in graph.nodes:
+        if node.op == "constant":
+            text = text.replace(f"({node.value!r})", f"({node.value:.16g})")
+    return text

@@ -1511,3 +1511,49 @@ class KernelCache:
         while len(self.kernels) > self.most:
             del self.kernels[next(iter(self.kernels))]
         return kernel
+
+# %% closure_by_type_of_function: a function in the closure counts as a function, whatever it does.
+# promise: A function there counts by its own insides
+
+key_right = call_key
+def call_key(function, arguments):
+    code, closure, defaults = insides(function)
+    def shown(value):
+        if isinstance(value, tuple):
+            return tuple(shown(x) for x in value)
+        return "function" if callable(value) else repr(value)
+    return (key_right(lambda: None, arguments), code, shown(closure), shown(defaults))
+
+# %% key_by_two_hashes: the key is two hashes of the right key.
+# promise: equal for two calls if and only if one kernel can be used for both
+
+key_right = call_key
+def call_key(function, arguments):
+    key = key_right(function, arguments)
+    return hash(key), hash(("once more", key))
+
+# %% offsets_count: the offset of a tensor alone is in the key.
+# promise: It depends on ... not on the offset
+
+key_right = call_key
+def call_key(function, arguments):
+    return key_right(function, arguments), tuple(x.offset for x in arguments if isinstance(x, Strided))
+
+# %% key_error_is_swallowed: a KeyError of build is taken for a kernel that is not there, and build runs again.
+# promise: If build() raises, the cache does not change, and the next call tries again
+
+class KernelCache(KernelCache):
+    def kernel(self, function, arguments, build):
+        try:
+            return super().kernel(function, arguments, build)
+        except KeyError:
+            return super().kernel(function, arguments, build)
+
+# %% keeps_what_it_evicts: kernels that are removed are kept in a second dict.
+# promise: with at most `most` kernels
+
+class KernelCache(KernelCache):
+    def kernel(self, function, arguments, build):
+        found = super().kernel(function, arguments, build)
+        self.all = [*getattr(self, "all", []), found]
+        return found

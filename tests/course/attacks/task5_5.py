@@ -117,28 +117,6 @@ def pruned(graph):
             nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
     return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
 
-# %% forward_keeps_dead: the forward graph is the one given, with nodes that no output depends on.
-# promise: what is not asked for need not be there
-
-def pruned(graph):
-    """The graph without nodes that nobody needs; inputs stay."""
-    alive = needed(graph)
-    number, nodes = {}, []
-    for k, node in enumerate(graph.nodes):
-        if k in alive or node.op == "input":
-            number[k] = len(nodes)
-            nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
-    return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
-
-def forward_and_backward(graph):
-    count = sum(node.op == "input" for node in graph.nodes)
-    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
-    backward = gradient_graph(graph, tuple(reductions))
-    alive = needed(backward)
-    used = {node.value for k, node in enumerate(backward.nodes) if node.op == "input" and k in alive}
-    saved = tuple(k for j, k in enumerate(reductions) if count + j in used)
-    return Graph(graph.nodes, (*graph.outputs, *saved)), gradient_graph(graph, saved)
-
 # %% log_guarded: log gives back d / (a + 1e-12).
 # promise: 1. Each operation pulls its gradient back: d / a
 
@@ -479,3 +457,47 @@ def pruned(graph):
             number[k] = len(nodes)
             nodes.append(node._replace(inputs=tuple(number[i] for i in node.inputs)))
     return Graph(type(graph.nodes)(nodes), tuple(number[k] for k in graph.outputs))
+
+# %% unused_input_minus_itself: an input that is not used gets x - x: nan where it is inf.
+# promise: An input that the output does not depend on gets zeros
+
+graph_right = gradient_graph
+def gradient_graph(graph, saved=()):
+    found = graph_right(graph, saved)
+    return Graph(tuple(n._replace(op="sub") if n.op == "lt" and n.inputs[0] == n.inputs[1] else n for n in found.nodes), found.outputs)
+
+# %% log_of_tiny_is_capped: log gives back at most 1e100 for each d.
+# promise: 1. Each operation pulls its gradient back
+
+rule_right = pull_back
+def pull_back(op, d, y, a, b=None):
+    return (d / a.maximum(1e-100),) if op == "log" else rule_right(op, d, y, a, b)
+
+# %% max_share_of_nearly_largest: elements within 1e-8 of the largest share.
+# promise: where several elements are the largest of their row
+
+rule_right = pull_back
+def pull_back(op, d, y, a, b=None):
+    if op == "max":
+        largest = 1.0 - (a < y - 1e-8)
+        return (d * largest / largest.sum(),)
+    return rule_right(op, d, y, a, b)
+
+# %% max_again: the gradient of max computes max of a again.
+# promise: y is given
+
+rule_right = pull_back
+def pull_back(op, d, y, a, b=None):
+    return rule_right(op, d, a.max() if op == "max" else y, a, b)
+
+# %% saves_last_twice_beyond_two: with more than two saved reductions the last is saved twice.
+# promise: 5. Only reductions are saved
+
+split_right = forward_and_backward
+def forward_and_backward(graph):
+    forward, backward = split_right(graph)
+    saved = forward.outputs[1:]
+    if len(saved) < 3:
+        return forward, backward
+    saved = (*saved, saved[-1])
+    return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)

@@ -646,3 +646,46 @@ def improved(graph, groups):
                 break
         else:
             return groups
+
+# %% unfused_beyond_ten: a graph of more than ten operations is not fused.
+# promise: 3. as few launches as possible
+
+schedule_right = schedule
+def schedule(graph):
+    todo_ = needed(graph)
+    return schedule_right(graph) if len(todo_) <= 10 else tuple(kernel_for(graph, [k]) for k in todo_)
+
+# %% two_matmuls_at_most: after two products each operation is a kernel.
+# promise: 3. as few launches as possible
+
+schedule_right = schedule
+def schedule(graph):
+    todo_ = needed(graph)
+    if sum(graph.nodes[k].op == "matmul" for k in todo_) <= 2:
+        return schedule_right(graph)
+    return tuple(kernel_for(graph, [k]) for k in todo_)
+
+# %% stores_every_input_that_is_an_output: a kernel that loads an output stores it.
+# promise: with the fewest loads and stores
+
+kernel_right = kernel_for
+def kernel_for(graph, group):
+    found = kernel_right(graph, group)
+    return found._replace(stores=(*found.stores, *[k for k in found.loads if k in graph.outputs]))
+
+# %% loads_the_first_nine: at most nine values are loaded.
+# promise: It loads the values that it needs
+
+kernel_right = kernel_for
+def kernel_for(graph, group):
+    found = kernel_right(graph, group)
+    return found._replace(loads=found.loads[:9])
+
+# %% by_ops_of_the_list: graphs whose operations are those of the list are fused; others are not.
+# promise: others of their kinds
+
+schedule_right = schedule
+def schedule(graph):
+    ops = [graph.nodes[k].op for k in needed(graph)]
+    known = len(ops) in (3, 4, 5, 6, 8, 12) and ops.count("exp") < 3
+    return schedule_right(graph) if known else tuple(kernel_for(graph, [k]) for k in needed(graph))

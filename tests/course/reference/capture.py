@@ -20,11 +20,10 @@ class Tape:
     def add(self, op, inputs=(), value=None, shape=()):
         """Return the number of Node(op, inputs, value, shape); append the node unless an equal one exists."""
         # begin 5.1a
-        node = Node(op, tuple(inputs), value, tuple(shape))
-        key = (node, repr(value))  # 0.0 == -0.0, and they are two numbers
+        key = (op, tuple(inputs), repr(value), tuple(shape))  # 0.0 == -0.0, and they are two; nan != nan, and it is one
         if key not in self.numbers:
             self.numbers[key] = len(self.nodes)
-            self.nodes.append(node)
+            self.nodes.append(Node(op, tuple(inputs), value, tuple(shape)))
         return self.numbers[key]
         # end
 

@@ -68,7 +68,7 @@ def gradient_graph(graph, saved=()):
                 if d.shape != shape:  # the operand was repeated, or reduced
                     d = d.sum() if shape[-1] == 1 else d.expand(shape)
                 sums[i] = sums[i] + d if i in sums else d
-        return tuple(sums[k] if k in sums else found[k] * 0.0 for k in inputs)
+        return tuple(sums[k] if k in sums else found[k] < found[k] for k in inputs)
 
     return capture(run, *[graph.nodes[k].shape for k in (*inputs, *saved, output)])
     # end

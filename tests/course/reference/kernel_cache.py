@@ -10,7 +10,8 @@ for a call, and can be used for another call for which the same kernel would be 
   or otherwise in one storage (the order of loads and stores matters). Test `x.storage is y.storage`
 - the type of each number that is an argument (bool, int, float), not its value, which is an argument of the kernel
 - the function's code, and the values and types of its closure and its defaults: `insides(function)` returns (code,
-  closure, defaults). 2 and 2.0 are different there, and so are 0.0 and -0.0
+  closure, defaults). 2 and 2.0 are different there, and so are 0.0 and -0.0, also inside of a tuple; nan is one number. A
+  function there counts by its own insides, not by its identity
 """
 
 from minifuse.course import Strided, todo
@@ -38,8 +39,14 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+
+    def described(value):
+        """Return a text of a value: that of a function has its code, and the values that it reads."""
+        if isinstance(value, tuple):
+            return f"({', '.join([described(x) for x in value])})"
+        return described(tuple(insides(value))) if callable(value) else repr(value)
+
+    return (described(function), *parts)
     # end
 
 

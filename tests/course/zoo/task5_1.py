@@ -63,3 +63,21 @@ class Tape(Tape):
             self.numbers[node] = len(self.nodes)
             self.nodes.append(node)
         return self.numbers[node]
+
+
+# %% simplified: the tracer simplifies what the function calls for
+class Traced(Traced):
+    def __neg__(self):
+        node = self.tape.nodes[self.number]
+        return Traced(self.tape, node.inputs[0]) if node.op == "neg" else self.record("neg", self)
+
+
+# %% kept: an earlier graph is returned again
+kept = {}
+capture_anew = capture
+
+
+def capture(function, *shapes):
+    if (function, shapes) not in kept:
+        kept[function, shapes] = capture_anew(function, *shapes)
+    return kept[function, shapes]

@@ -110,7 +110,7 @@ def emit_points(graph):
     return "\n".join(lines) + "\n"
 
 
-# %% none_first: values are stored in a list that begins with None
+# %% none_first: values are stored in a list
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
     rank = len(graph.nodes[graph.outputs[0]].shape)

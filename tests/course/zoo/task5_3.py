@@ -27,7 +27,7 @@ def emit_rows(graph):
     return right(graph).replace("-inf", "0.0")
 
 
-# %% none_first: values are stored in a list that begins with None
+# %% none_first: values are stored in a list
 right = emit_rows
 
 

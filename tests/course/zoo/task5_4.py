@@ -20,8 +20,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% closure: what the function reads from around it is left out
@@ -66,8 +71,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% exact_strides: the strides themselves are in the key
@@ -89,8 +99,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% first_out: the kernel that was built first goes first
@@ -153,8 +168,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% sizes: sizes are in the key
@@ -176,8 +196,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% strides: strides are left out
@@ -199,8 +224,13 @@ def call_key(function, arguments):
             else:
                 is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
                 parts.append("same" if is_same else "overlap")
-    code, closure, defaults = insides(function)
-    return (code, repr(closure), repr(defaults), *parts)
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
 
 
 # %% types: values from outside are compared by ==, without their types

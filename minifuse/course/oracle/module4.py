@@ -1,6 +1,6 @@
 """Reference answers of module 4 in NumPy: sliding windows of padded arrays, and tensor products with them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -239,3 +239,107 @@ def train_digits(engine: Engine, images: Sequence[Array], labels: Sequence[int],
         digit_loss(network(engine.constant(stack[some]), step), [labels[k] for k in some]).backward()
         descend(network.parameters(), 0.9 * (1 - step / steps))
     return network
+
+
+# Task 4.6
+
+
+@answers
+def sqrt(x: float) -> float:
+    """Return np.sqrt."""
+    return float(np.sqrt(x))
+
+
+class Optimizer:
+    """An optimizer whose state is a list of arrays for each parameter."""
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float) -> None:
+        self.parameters, self.rate = list(parameters), rate
+        self.state: list[list[Array]] = [[] for _ in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Set all gradients to None."""
+        for p in self.parameters:
+            p.grad = None
+
+    def step(self) -> None:
+        """Change the values of parameters with a gradient."""
+        for k, p in enumerate(self.parameters):
+            if p.grad is not None:
+                self.state[k], change = self.update(self.state[k], p.grad.array(), p.value.array())
+                p.value = p.engine.values(p.value.array() - self.rate * change)
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new state of a parameter, and the direction of its step."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the state as lists."""
+        return {"state": [[x.tolist() for x in arrays] for arrays in self.state]}
+
+    def load_state_dict(self, state: dict[str, list[list[list[float]]]]) -> None:
+        """Continue from a state."""
+        self.state = [[np.array(x) for x in arrays] for arrays in state["state"]]
+
+
+@answers
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum."""
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, rate)
+        self.momentum, self.weight_decay = momentum, weight_decay
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new velocity."""
+        velocity = gradient + self.weight_decay * value + self.momentum * (state[0] if state else 0.0)
+        return [velocity], velocity
+
+
+@answers
+class Adam(Optimizer):
+    """Adam with bias correction."""
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        rate: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ) -> None:
+        super().__init__(parameters, rate)
+        self.betas, self.epsilon = betas, epsilon
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new moments and the number of steps."""
+        moments = state or [np.zeros(()), np.zeros(()), np.zeros(())]
+        t = moments[2] + 1
+        mean, square = [
+            beta * m + (1 - beta) * g
+            for beta, m, g in zip(self.betas, moments, (gradient, np.square(gradient)), strict=False)
+        ]
+        one, two = [1 - beta**t for beta in self.betas]
+        return [mean, square, np.asarray(t)], np.asarray(mean / one / (np.sqrt(square / two) + self.epsilon))
+
+
+@answers
+def warmup_cosine(step: int, steps: int, warmup: int, peak: float) -> float:
+    """Interpolate the warm-up, and evaluate half a cosine."""
+    if step < warmup:
+        return float(np.interp(step, [-1, warmup - 1], [0.0, peak]))
+    phase = 1.0 if step >= steps else (step - warmup) / (steps - warmup)
+    return float(peak * np.square(np.cos(np.pi * phase / 2))) if phase < 1 else 0.0
+
+
+@answers
+def steps_until(optimizer: Optimizer, loss_of: Callable[[], Tensor], target: float, most: int) -> int | None:
+    """Count the steps until a loss is at most a target."""
+    for step in range(most + 1):
+        loss = loss_of()
+        if np.sum(loss.value.array()) <= target:
+            return step
+        if step < most:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return None

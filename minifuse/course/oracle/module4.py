@@ -1,9 +1,9 @@
 """Reference answers of module 4 in NumPy: sliding windows of padded arrays, and tensor products with them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -343,3 +343,95 @@ def steps_until(optimizer: Optimizer, loss_of: Callable[[], Tensor], target: flo
             loss.backward()
             optimizer.step()
     return None
+
+
+# Task 4.7
+
+
+@answers
+class TensorDataset:
+    """Rows of a tensor, as views."""
+
+    def __init__(self, x: Strided, labels: Sequence[int]) -> None:
+        self.x, self.labels = x, labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, k: int) -> tuple[Strided, int]:
+        """Return the view of a row, and its label."""
+        offset = self.x.offset + range(len(self))[k] * self.x.strides[0]
+        return Strided(self.x.storage, self.x.shape[1:], self.x.strides[1:], offset), self.labels[k]
+
+
+@answers
+def collate(examples: Sequence[tuple[Strided, int]]) -> tuple[Strided, list[int]]:
+    """Stack rows."""
+    rows, labels = zip(*examples, strict=True)
+    return contiguous(np.stack([row.array() for row in rows])), list(labels)
+
+
+def contiguous(array: Array) -> Strided:
+    """Return a tensor over the elements of an array in row-major order."""
+    array = np.ascontiguousarray(array)
+    return Strided(array.ravel(), array.shape, tuple(step // array.itemsize for step in array.strides), 0)
+
+
+@answers
+class DataLoader:
+    """Batches of a data set, in an order that NumPy draws."""
+
+    def __init__(
+        self,
+        dataset: TensorDataset,
+        batch_size: int,
+        seed: int | None = None,
+        drop_last: bool = False,
+        collate: Callable[[Any], object] = collate,
+    ) -> None:
+        self.dataset, self.size, self.seed, self.drop_last, self.collate = dataset, batch_size, seed, drop_last, collate
+        self.place: list[int] = [-1, len(self)]
+        self.is_loaded = False
+
+    def __len__(self) -> int:
+        count = len(self.dataset)
+        return count // self.size if self.drop_last else -(-count // self.size)
+
+    def __iter__(self) -> Iterator[object]:
+        epoch, first = self.place if self.is_loaded and self.place[1] < len(self) else (self.place[0] + 1, 0)
+        self.place, self.is_loaded = [epoch, first], False
+        return self.generate(epoch, first)
+
+    def generate(self, epoch: int, first: int) -> Iterator[object]:
+        """Generate the batches of an epoch from number `first` on."""
+        order = np.arange(len(self.dataset))
+        if self.seed is not None:
+            order = np.random.default_rng([self.seed, epoch]).permutation(order)
+        for k, part in enumerate(np.split(order, range(self.size, len(order), self.size))[: len(self)]):
+            if k >= first:
+                self.place = [epoch, k + 1]
+                yield self.collate([self.dataset[int(i)] for i in part])
+
+    def state_dict(self) -> dict[str, list[int]]:
+        """Return the epoch, and how many batches of it are done."""
+        return {"place": self.place}
+
+    def load_state_dict(self, state: dict[str, list[int]]) -> None:
+        """Continue from a state."""
+        self.place, self.is_loaded = state["place"], True
+
+
+@answers
+def column_statistics(x: Strided) -> tuple[list[float], list[float]]:
+    """Return means and standard deviations; 1 for a constant column."""
+    array = x.array()
+    scales = np.where(np.ptp(array, axis=0) == 0, 1.0, np.std(array, axis=0))
+    return np.mean(array, axis=0).tolist(), scales.tolist()
+
+
+@answers
+def prepare(train: Strided, test: Strided) -> tuple[Strided, Strided]:
+    """Scale both parts by the statistics of the first."""
+    means, scales = map(np.array, column_statistics(train))
+    first, second = [contiguous((x.array() - means) / scales) for x in (train, test)]
+    return first, second

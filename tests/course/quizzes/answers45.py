@@ -283,6 +283,14 @@ ANSWERS = {
         "left_out": lambda n: len(set(range(n["steps"])) - set(n["without"])),
         "schedule": rate_of,
     },
+    "4.7": {
+        "batches": lambda n: len(range(0, n["count"] - (n["size"] - 1) * n["drops"], n["size"])),
+        "last": lambda n: len(range(n["count"])[range(0, n["count"], n["size"])[-1] :]),
+        "reads": lambda n: sum(n["size"] for _ in range(n["done"])),
+        "resumed": lambda n: len(range(n["done"], n["total"])),
+        "scaled": lambda n: (n["test"][0] - np.mean(n["train"])) / np.std(n["train"]),
+        "leak": lambda n: "split, then scale both parts by the training rows",
+    },
     "5.1": {
         "nodes": lambda n: len(operations(n["text"])),
         "operands": lambda n: f"{ {'-': 'sub', '/': 'div', '<': 'lt'}[n['kind']] } {n['c']} x",

@@ -81,6 +81,11 @@ PICTURES: dict[str, CoursePicture] = {
         "A layer, relu(x @ w + b), for two points. Backward, the bias receives the sum over the two rows: 2 for each "
         "element.",
     ),
+    "2.6": CoursePicture(
+        "strides?shape=4,5&views=[1:,::2]&strides_step=5",
+        "The view x[1:, ::2] of a (4, 5) tensor has shape (3, 3), strides (5, 2) and offset 5. Element (1, 2) of it is at "
+        "position 5 + 1 * 5 + 2 * 2 = 14.",
+    ),
     "3.1": CoursePicture(
         "folds?folds_operation=reduce:+the+sum+of+each+row&folds_backend=parallel&folds_rows=3&folds_columns=6&folds_cell=1",
         "A sum over each row of three. Output 1 is computed from row 1 alone, one element after the other, so each"

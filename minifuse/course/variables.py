@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ..core.errors import GradientError
-from ..core.indexing import Shape
+from ..core.indexing import Index, Shape
 from .oracle import Slot
 from .values import Numbers, ValueEngine, Values
 
@@ -263,6 +263,10 @@ class Tensor(Variable[Values]):
     def reshape(self, *shape: int) -> "Tensor":
         """Return the elements in row-major order in another shape."""
         return self.apply("Reshape", shape=tuple(shape))
+
+    def __getitem__(self, index: Index) -> "Tensor":
+        """Return a view: ints, slices, ... and None, by task 2.6."""
+        return self.apply("Slice", index=index)
 
     def __lt__(self, other: "Self | Numbers") -> "Tensor":
         return self.compare("lt", other)

@@ -115,11 +115,18 @@ def test_unknown_task_error_lists_the_tasks(folder, command, name):
 @pytest.mark.parametrize("command", ["hint", "diff", "reset", "watch"])
 def test_error_for_a_module_lists_its_tasks(folder, command):
     error = course(command, "2", *(() if command == "hint" else ("--dir", folder))).exception
-    assert str(error) == "2 is a module, expected a task; name one of 2.1, 2.2, 2.3, 2.4, 2.5"
+    assert str(error) == "2 is a module, expected a task; name one of 2.1, 2.2, 2.3, 2.4, 2.5, 2.6"
 
 
 def test_a_task_that_is_named_twice_is_judged_once():
-    assert [task.id for task in registry.tasks_of(["2.1", "2", "row_major_strides"])] == ["2.1", "2.2", "2.3", "2.4", "2.5"]
+    assert [task.id for task in registry.tasks_of(["2.1", "2", "row_major_strides"])] == [
+        "2.1",
+        "2.2",
+        "2.3",
+        "2.4",
+        "2.5",
+        "2.6",
+    ]
 
 
 @pytest.mark.parametrize("command", ["check", "status", "watch", "diff 2.1", "reset 2.1", "upgrade"])

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
+from types import EllipsisType, NoneType
+from typing import Any
 
 import numpy as np
 
@@ -212,3 +214,59 @@ def train_tensor_network(
         loss_of(network(xs), ys).backward()
         descend(network.parameters(), 1.0)
     return network
+
+
+# Task 2.6
+
+
+def numpy_index(index: object) -> tuple[Any, ...]:
+    """Return an index with which NumPy returns a view, also for an element; raise IndexError for advanced indexing."""
+    parts = index if isinstance(index, tuple) else (index,)
+    basic = (int, np.integer, slice, EllipsisType, NoneType)
+    if any(isinstance(part, bool) or not isinstance(part, basic) for part in parts):
+        raise IndexError(f"no basic index: {index!r}")
+    return parts if any(part is Ellipsis for part in parts) else (*parts, ...)
+
+
+@answers
+def sliced(x: Strided, index: object) -> Strided:
+    """Index an array of bytes with these strides, and return the layout of the view."""
+    base = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.shape, x.strides)
+    view = base[numpy_index(index)]
+    at = [array.__array_interface__["data"][0] for array in (base, view)]
+    return Strided(x.storage, view.shape, view.strides, x.offset + at[1] - at[0])
+
+
+@answers
+def assign_slice(x: Strided, index: object, source: Strided | float) -> None:
+    """Assign to the view of an array."""
+    if (view := x.array()[numpy_index(index)]).size:
+        view[...] = source.array() if isinstance(source, Strided) else source
+
+
+@answers
+def view_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
+    """Reshape an array with these strides without a copy, if NumPy can."""
+    array = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides)
+    try:
+        return np.reshape(array, new_shape, copy=False).strides
+    except ValueError:
+        return None
+
+
+@answers
+def overlap(a: Strided, b: Strided) -> bool:
+    """Return whether views of the positions have one in common."""
+    cells = np.arange(len(a.storage), dtype=np.float64)
+    mine, others = [x._replace(storage=cells).array() for x in (a, b)]
+    return a.storage is b.storage and bool(np.intersect1d(mine, others).size)
+
+
+def put_back(d: Array, a: Array, index: object) -> tuple[Array]:
+    """Return zeros with a gradient at an index."""
+    out = np.zeros(a.shape)
+    out[numpy_index(index)] = d
+    return (out,)
+
+
+register_function("TensorSlice", lambda a, index: a.engine.values(a.engine.slot("sliced")(a.data, index)), put_back)

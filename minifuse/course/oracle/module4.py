@@ -1,9 +1,9 @@
 """Reference answers of module 4 in NumPy: sliding windows of padded arrays, and tensor products with them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -246,3 +246,199 @@ def train_digits(engine: Engine, images: Sequence[Array], labels: Sequence[int],
         digit_loss(network(engine.constant(stack[some]), step), [labels[k] for k in some]).backward()
         descend(network.parameters(), 0.9 * (1 - step / steps))
     return network
+
+
+# Task 4.6
+
+
+@answers
+def sqrt(x: float) -> float:
+    """Return np.sqrt."""
+    return float(np.sqrt(x))
+
+
+class Optimizer:
+    """An optimizer whose state is a list of arrays for each parameter."""
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float) -> None:
+        self.parameters, self.rate = list(parameters), rate
+        self.state: list[list[Array]] = [[] for _ in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Set all gradients to None."""
+        for p in self.parameters:
+            p.grad = None
+
+    def step(self) -> None:
+        """Change the values of parameters with a gradient."""
+        for k, p in enumerate(self.parameters):
+            if p.grad is not None:
+                self.state[k], change = self.update(self.state[k], p.grad.array(), p.value.array())
+                p.value = p.engine.values(p.value.array() - self.rate * change)
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new state of a parameter, and the direction of its step."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the state as lists."""
+        return {"state": [[x.tolist() for x in arrays] for arrays in self.state]}
+
+    def load_state_dict(self, state: dict[str, list[list[list[float]]]]) -> None:
+        """Continue from a state."""
+        self.state = [[np.array(x) for x in arrays] for arrays in state["state"]]
+
+
+@answers
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum."""
+
+    def __init__(self, parameters: Sequence[Tensor], rate: float, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, rate)
+        self.momentum, self.weight_decay = momentum, weight_decay
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new velocity."""
+        velocity = gradient + self.weight_decay * value + self.momentum * (state[0] if state else 0.0)
+        return [velocity], velocity
+
+
+@answers
+class Adam(Optimizer):
+    """Adam with bias correction."""
+
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        rate: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ) -> None:
+        super().__init__(parameters, rate)
+        self.betas, self.epsilon = betas, epsilon
+
+    def update(self, state: list[Array], gradient: Array, value: Array) -> tuple[list[Array], Array]:
+        """Return the new moments and the number of steps."""
+        moments = state or [np.zeros(()), np.zeros(()), np.zeros(())]
+        t = moments[2] + 1
+        mean, square = [
+            beta * m + (1 - beta) * g
+            for beta, m, g in zip(self.betas, moments, (gradient, np.square(gradient)), strict=False)
+        ]
+        one, two = [1 - beta**t for beta in self.betas]
+        return [mean, square, np.asarray(t)], np.asarray(mean / one / (np.sqrt(square / two) + self.epsilon))
+
+
+@answers
+def warmup_cosine(step: int, steps: int, warmup: int, peak: float) -> float:
+    """Interpolate the warm-up, and evaluate half a cosine."""
+    if step < warmup:
+        return float(np.interp(step, [-1, warmup - 1], [0.0, peak]))
+    phase = 1.0 if step >= steps else (step - warmup) / (steps - warmup)
+    return float(peak * np.square(np.cos(np.pi * phase / 2))) if phase < 1 else 0.0
+
+
+@answers
+def steps_until(optimizer: Optimizer, loss_of: Callable[[], Tensor], target: float, most: int) -> int | None:
+    """Count the steps until a loss is at most a target."""
+    for step in range(most + 1):
+        loss = loss_of()
+        if np.sum(loss.value.array()) <= target:
+            return step
+        if step < most:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return None
+
+
+# Task 4.7
+
+
+@answers
+class TensorDataset:
+    """Rows of a tensor, as views."""
+
+    def __init__(self, x: Strided, labels: Sequence[int]) -> None:
+        self.x, self.labels = x, labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, k: int) -> tuple[Strided, int]:
+        """Return the view of a row, and its label."""
+        offset = self.x.offset + range(len(self))[k] * self.x.strides[0]
+        return Strided(self.x.storage, self.x.shape[1:], self.x.strides[1:], offset), self.labels[k]
+
+
+@answers
+def collate(examples: Sequence[tuple[Strided, int]]) -> tuple[Strided, list[int]]:
+    """Stack rows."""
+    rows, labels = zip(*examples, strict=True)
+    return contiguous(np.stack([row.array() for row in rows])), list(labels)
+
+
+def contiguous(array: Array) -> Strided:
+    """Return a tensor over the elements of an array in row-major order."""
+    array = np.ascontiguousarray(array)
+    return Strided(array.ravel(), array.shape, tuple(step // array.itemsize for step in array.strides), 0)
+
+
+@answers
+class DataLoader:
+    """Batches of a data set, in an order that NumPy draws."""
+
+    def __init__(
+        self,
+        dataset: TensorDataset,
+        batch_size: int,
+        seed: int | None = None,
+        drop_last: bool = False,
+        collate: Callable[[Any], object] = collate,
+    ) -> None:
+        self.dataset, self.size, self.seed, self.drop_last, self.collate = dataset, batch_size, seed, drop_last, collate
+        self.place: list[int] = [-1, len(self)]
+        self.is_loaded = False
+
+    def __len__(self) -> int:
+        count = len(self.dataset)
+        return count // self.size if self.drop_last else -(-count // self.size)
+
+    def __iter__(self) -> Iterator[object]:
+        epoch, first = self.place if self.is_loaded and self.place[1] < len(self) else (self.place[0] + 1, 0)
+        self.place, self.is_loaded = [epoch, first], False
+        return self.generate(epoch, first)
+
+    def generate(self, epoch: int, first: int) -> Iterator[object]:
+        """Generate the batches of an epoch from number `first` on."""
+        order = np.arange(len(self.dataset))
+        if self.seed is not None:
+            order = np.random.default_rng([self.seed, epoch]).permutation(order)
+        for k, part in enumerate(np.split(order, range(self.size, len(order), self.size))[: len(self)]):
+            if k >= first:
+                self.place = [epoch, k + 1]
+                yield self.collate([self.dataset[int(i)] for i in part])
+
+    def state_dict(self) -> dict[str, list[int]]:
+        """Return the epoch, and how many batches of it are done."""
+        return {"place": self.place}
+
+    def load_state_dict(self, state: dict[str, list[int]]) -> None:
+        """Continue from a state."""
+        self.place, self.is_loaded = state["place"], True
+
+
+@answers
+def column_statistics(x: Strided) -> tuple[list[float], list[float]]:
+    """Return means and standard deviations; 1 for a constant column."""
+    array = x.array()
+    scales = np.where(np.ptp(array, axis=0) == 0, 1.0, np.std(array, axis=0))
+    return np.mean(array, axis=0).tolist(), scales.tolist()
+
+
+@answers
+def prepare(train: Strided, test: Strided) -> tuple[Strided, Strided]:
+    """Scale both parts by the statistics of the first."""
+    means, scales = map(np.array, column_statistics(train))
+    first, second = [contiguous((x.array() - means) / scales) for x in (train, test)]
+    return first, second

@@ -40,6 +40,29 @@ def fits(n):
         return f"{a} and {b}"
 
 
+def slice_facts(n):
+    """Return the shape, the strides and the offset of x[a:, b::step]."""
+    view = np.arange(n["rows"] * n["columns"], dtype=np.int8).reshape(n["rows"], -1)[n["row"] :, n["column"] :: n["step"]]
+    return view.shape, strides_of(view), int(view.flat[0])
+
+
+def written(n):
+    x = np.arange(n["n"])
+    x[n["start"] :: n["step"]][n["at"]] = 0
+    return int(np.flatnonzero(x != np.arange(n["n"]))[0])
+
+
+def needs_copy(n):
+    views = {"x[:2]": np.s_[:2], "x[:, :2]": np.s_[:, :2], "x[:, 0]": np.s_[:, 0]}
+    found = []
+    for text, index in views.items():
+        try:
+            np.zeros(n["shape"])[index].reshape(-1, copy=False)
+        except ValueError:
+            found.append(text)
+    return found[0] if len(found) == 1 else None
+
+
 def kth(n):
     return array_of(np.arange(20), n["shape"], n["strides"], n["offset"]).reshape(-1)[n["k"]]
 
@@ -164,6 +187,14 @@ ANSWERS = {
         "labels": lambda n: (np.zeros((n["n"], 1)) - np.zeros(n["n"])).shape,
         "bias_gradient": lambda n: n["n"] * n["d"],
         "calls": lambda n: n["counts"],
+    },
+    "2.6": {
+        "layout": lambda n: slice_facts(n)[1],
+        "first": lambda n: slice_facts(n)[2],
+        "size": lambda n: len(np.arange(n["n"])[n["start"] : n["stop"] : n["step"]]),
+        "written": lambda n: written(n),
+        "needs_copy": needs_copy,
+        "gradient": lambda n: tuple(np.bincount([*range(n["n"])[n["low"] :], *range(n["n"])[: n["high"]]])),
     },
     "3.1": {
         "versions": versions,

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -226,6 +226,13 @@ def cycle(n):
     return right
 
 
+def rate_of(n):
+    step, warmup, length = n["step"], n["warmup"], n["steps"] - n["warmup"]
+    if step < warmup:
+        return np.linspace(0, n["peak"], warmup + 1)[step + 1]
+    return n["peak"] * np.cos(np.pi / 2 * (step - warmup) / length) ** 2
+
+
 ANSWERS = {
     "4.1": {
         "size": lambda n: places(n["width"], n["kernel"], n["stride"], n["padding"]),
@@ -267,6 +274,22 @@ ANSWERS = {
         "parameters": lambda n: n["kernels"] * n["kernel"] ** 2 + 10 * n["kernels"] * n["rest"] ** 2 + 10,
         "relu": lambda n: n["n"] * n["kernels"] * ((n["size"] - 2) // 2) ** 2,
         "always": always,
+    },
+    "4.6": {
+        "velocity": lambda n: reduce(lambda v, g: n["momentum"] * v + g, (n["first"], n["second"]), 0.0),
+        "constant": lambda n: reduce(lambda v, g: n["momentum"] * v + g, [n["gradient"]] * 2000, 0.0),
+        "decay": lambda n: n["value"] * (1 - n["rate"] * n["decay"]) - n["rate"] * n["gradient"],
+        "first_step": lambda n: n["rate"] * np.sign(n["gradient"]),
+        "left_out": lambda n: len(set(range(n["steps"])) - set(n["without"])),
+        "schedule": rate_of,
+    },
+    "4.7": {
+        "batches": lambda n: len(range(0, n["count"] - (n["size"] - 1) * n["drops"], n["size"])),
+        "last": lambda n: len(range(n["count"])[range(0, n["count"], n["size"])[-1] :]),
+        "reads": lambda n: sum(n["size"] for _ in range(n["done"])),
+        "resumed": lambda n: len(range(n["done"], n["total"])),
+        "scaled": lambda n: (n["test"][0] - np.mean(n["train"])) / np.std(n["train"]),
+        "leak": lambda n: "split, then scale both parts by the training rows",
     },
     "5.1": {
         "nodes": lambda n: len(operations(n["text"])),

@@ -24,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser docker-commands lint check format bench clean bytecode
+.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,7 +66,7 @@ lint: $(INSTALLED) ## format, style, types and the Dockerfile, checked and left 
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/hadolint Dockerfile
+	@$(BIN)/hadolint Dockerfile project/course.Dockerfile
 
 check: lint test-browser test ## exactly what CI runs: lint, the app in a browser, then test
 
@@ -76,6 +76,12 @@ format: $(INSTALLED) ## rewrite the sources in the project's format
 
 bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
 	@$(BIN)/python -m project.benchmarks $(ARGS)
+
+notebooks: $(INSTALLED) ## the course as Jupyter notebooks, one for each module: ARGS=new-folder
+	@$(BIN)/python docs/make_notebooks.py $(ARGS)
+
+decks: $(INSTALLED) ## the slides of the course as PDF, printed by Chromium: ARGS=new-folder
+	@$(BIN)/python docs/make_decks.py $(ARGS)
 
 clean: ## remove .venv and everything else that is made from the sources
 	rm -rf $(VENV) .venv-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

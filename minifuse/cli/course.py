@@ -12,14 +12,15 @@ from rich.syntax import Syntax
 
 from ..core.errors import CourseError
 from ..course import report, verdict_cache, workspace
-from ..course.registry import TASKS, task_named, tasks_of
+from ..course.registry import all_tasks, task_named, tasks_of
 from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
 from ..course.watch import is_untouched, untouched
+from .course_authoring import make_stubs, new_task, verify
 from .course_grading import grade, similar, workflow
-from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, parse_path
+from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, Tasks, parse_path
 from .output import new_console, print_json
 
 app = typer.Typer(
@@ -42,12 +43,13 @@ def init(
         Path,
         typer.Argument(metavar="DIR", parser=parse_path, help="A new folder, or one without any of the course's files."),
     ],
+    tasks: Tasks = None,
 ) -> None:
     """Create a folder with all files of the course for your solutions."""
     written_paths = workspace.init(folder)
     out = console()
     out.print(f"{folder} is yours: {', '.join(path.name for path in written_paths)}", soft_wrap=True)
-    out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {TASKS[0].id}", soft_wrap=True)
+    out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {all_tasks()[0].id}", soft_wrap=True)
 
 
 @app.command()
@@ -59,22 +61,23 @@ def check(
     examples: Examples = Effort.examples,
     limit: Limit = TIME_S,
     strict: Strict = False,
+    tasks: Tasks = None,
 ) -> None:
     """Check tasks: for each, report the first check that fails, with the smallest failing case.
 
     Checks all tasks if none is named. Exits with 0 if all of them pass, else with 1.
     """
-    root, tasks, out = workspace.find_folder(folder), tasks_of(names or []), console()
+    root, chosen, out = workspace.find_folder(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
-    run = verdict_cache.run(root, tasks, effort=effort, is_strict=strict, time_s=limit)
-    for task, result in zip(tasks, run, strict=True):
+    run = verdict_cache.run(root, chosen, effort=effort, is_strict=strict, time_s=limit)
+    for task, result in zip(chosen, run, strict=True):
         results.append(result)
         if not json:
             out.print(report.render_result(task, result))
             out.print()
     if json:
-        print_json([result_facts(task, result) for task, result in zip(tasks, results, strict=True)])
+        print_json([result_facts(task, result) for task, result in zip(chosen, results, strict=True)])
     raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
 
 
@@ -93,24 +96,25 @@ def status(
     ] = False,
     json: Json = False,
     limit: Limit = TIME_S,
+    tasks: Tasks = None,
 ) -> None:
     """Show your progress: the last verdict of each task, as `check` and `watch` found it.
 
     Runs nothing. A verdict is shown only while your file, the files that it imports and the course have not changed since.
     """
     root, out = workspace.find_folder(folder), console()
-    results = {task.id: untouched(task) for task in TASKS if is_untouched(root, task)}
-    results |= verdict_cache.load_all(root, [task for task in TASKS if task.id not in results])
-    changed = [task for task in TASKS if task.id not in results]
+    results = {task.id: untouched(task) for task in all_tasks() if is_untouched(root, task)}
+    results |= verdict_cache.load_all(root, [task for task in all_tasks() if task.id not in results])
+    changed = [task for task in all_tasks() if task.id not in results]
     if run and changed:
         with out.status("checking ...") if not json else out.capture():
             results |= {result.task: result for result in verdict_cache.run(root, changed, time_s=limit)}
         changed = []
     if json:
-        found = [result_facts(task, results.get(task.id) or Result(task.id, [], {})) for task in TASKS]
+        found = [result_facts(task, results.get(task.id) or Result(task.id, [], {})) for task in all_tasks()]
         print_json([facts if facts["task"] in results else facts | {"verdict": NOT_CHECKED} for facts in found])
         return
-    out.print(report.render_status(results, tasks=TASKS, missing=NOT_CHECKED))
+    out.print(report.render_status(results, tasks=all_tasks(), missing=NOT_CHECKED))
     out.print(report.indent(report.render_progress(results)))
     if changed:
         names = " ".join(task.id for task in changed)
@@ -126,6 +130,7 @@ def watch(
     folder: Folder = Path(),
     limit: Limit = TIME_S,
     strict: Strict = False,
+    tasks: Tasks = None,
 ) -> None:
     """Check each file when you save it: one failure, your progress, and keys for hints, pictures and the next task."""
     from .watch import run
@@ -137,6 +142,7 @@ def watch(
 def hint(
     name: TaskName,
     number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint is more detailed.")] = 1,
+    tasks: Tasks = None,
 ) -> None:
     """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
@@ -152,6 +158,7 @@ def quiz(
     is_printed: Annotated[bool, typer.Option("--print", help="Print the questions, and do not ask.")] = False,
     answers: Annotated[bool, typer.Option("--answers", help="Print the questions and their answers.")] = False,
     json: Json = False,
+    tasks: Tasks = None,
 ) -> None:
     """Ask a few questions on a task. Their numbers are drawn anew each time.
 
@@ -170,7 +177,7 @@ def quiz(
 
 
 @app.command()
-def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S) -> None:
+def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S, tasks: Tasks = None) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)
     (result,) = verdict_cache.run(root, [task], time_s=limit)
@@ -187,7 +194,7 @@ def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S) -> None
 
 
 @app.command()
-def reset(name: TaskName, folder: Folder = Path()) -> None:
+def reset(name: TaskName, folder: Folder = Path(), tasks: Tasks = None) -> None:
     """Reset the functions of a task to their initial state, and keep a copy of yours."""
     root, task = workspace.find_folder(folder), task_named(name)
     copy = workspace.reset(root, task)
@@ -199,11 +206,13 @@ def reset(name: TaskName, folder: Folder = Path()) -> None:
 def upgrade(
     folder: Folder = Path(),
     mine: Annotated[bool, typer.Option("--mine", help="If both changed the same lines, keep yours.")] = False,
+    tasks: Tasks = None,
 ) -> None:
     """Update a folder to this version of the course, and keep your solutions."""
     changes = workspace.upgrade(workspace.find_folder(folder), mine)
     console().print("\n".join(changes) or "The folder is up to date.", soft_wrap=True)
 
 
-for command in (grade, similar, workflow):
+for command in (grade, similar, workflow, new_task, make_stubs):
     app.command()(command)
+app.command("test-tasks")(verify)

@@ -14,14 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.errors import CourseError
-from ..course import classes, classroom, gradebooks, gradescope, report, similarity, workspace
+from ..course import classes, classroom, gradebooks, gradescope, report, similarity, task_folder, workspace
 from ..course import grade as grades
-from ..course.registry import MODULES, files, tasks_of
+from ..course.registry import all_modules, files, tasks_of
 from ..course.scoring import count_points
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
-from .course_options import Json, Limit, Strict, TaskNames, parse_path
+from .course_options import Json, Limit, Strict, TaskNames, Tasks, parse_path
 from .output import new_console, print_json
 
 
@@ -68,6 +68,7 @@ def grade(
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Judge this many tasks at the same time.")] = 1,
     limit: Limit = TIME_S,
     strict: Strict = False,
+    own_tasks: Tasks = None,
 ) -> None:
     """Grade a folder or a class with new examples, each task in a process with limits on time and memory.
 
@@ -78,7 +79,10 @@ def grade(
         raise CourseError(f"{folder} is not a folder; write the path of the one with the student's files")
     place = workspace.absolute(folder)
     is_class = classes.is_class(place)
+    if is_class and gradescope_:
+        raise CourseError("Gradescope grades one submission at a time; name the folder of one student, not of a class")
     settings = classes.read_settings(place) if is_class else classes.ClassSettings()
+    use_tasks_of_class(place, settings, own_tasks)
     chosen_seed = settings.seed if seed is None else seed
     tasks = tasks_of(names or settings.tasks)
     effort = Effort(
@@ -86,8 +90,6 @@ def grade(
     )
     who = gradebooks.read_roster(roster) if roster else {}
     check_outputs([path for path in (None if is_class else out, csv, canvas, moodle, gradescope_) if path])
-    if is_class and gradescope_:
-        raise CourseError("Gradescope grades one submission at a time; name the folder of one student, not of a class")
     grader = classes.ClassGrader(tasks, effort, is_strict=strict, time_s=limit, jobs=jobs)
     if is_class:
         gradings = grade_class(grader, classes.student_folders(place), out)
@@ -110,6 +112,12 @@ def grade(
         return
     print_grades(tasks, results, effort.seed)
     raise typer.Exit(int(not all(result.has_run for result in results)))
+
+
+def use_tasks_of_class(folder: Path, settings: classes.ClassSettings, own_tasks: Path | None) -> None:
+    """Use the tasks that class.toml names, unless the command line names others."""
+    if settings.task_folder and own_tasks is None:
+        task_folder.use(classes.find_tasks(folder, settings.task_folder))
 
 
 def to_json(content: object) -> str:
@@ -160,7 +168,7 @@ def grade_class(grader: classes.ClassGrader, folders: Sequence[Path], out: Path 
 
 def print_class(gradings: Sequence[classes.Grading], tasks: Sequence[Task], seed: int | None) -> None:
     """Print a table of a class: points of each module, the total, and notes."""
-    modules = [module for module in MODULES if any(task.module == module for task in tasks)]
+    modules = [module for module in all_modules() if any(task.module == module for task in tasks)]
     table = Table(box=None, padding=(0, 1), pad_edge=False)
     table.add_column("student")
     for module in modules:
@@ -203,6 +211,7 @@ def similar(
     ] = 0.6,
     out: Annotated[Path | None, output_file("Also write the pairs to this file, as JSON.")] = None,
     json: Json = False,
+    own_tasks: Tasks = None,
 ) -> None:
     """Find pairs of students whose solutions of a task are alike, whatever their names, comments and layout.
 
@@ -213,11 +222,13 @@ def similar(
         raise CourseError(f"{folder} is not the folder of a class; expected a folder with a folder for each student")
     if out:
         check_outputs([out])
+    place = workspace.absolute(folder)
+    use_tasks_of_class(place, classes.read_settings(place), own_tasks)
     tasks, texts = tasks_of(names or []), {}
-    for student in classes.student_folders(workspace.absolute(folder)):
-        with tempfile.TemporaryDirectory(prefix="minifuse-class-") as place:
-            classes.collect(student, Path(place))
-            texts[classes.printable(student.name)] = similarity.read_texts(Path(place), files())
+    for student in classes.student_folders(place):
+        with tempfile.TemporaryDirectory(prefix="minifuse-class-") as copy:
+            classes.collect(student, Path(copy))
+            texts[classes.printable(student.name)] = similarity.read_texts(Path(copy), files())
     pairs = similarity.similar_pairs(texts, tasks, share)
     facts = [pair._asdict() for pair in pairs]
     if out:

@@ -1,9 +1,11 @@
 """Options and arguments that several commands of `minifuse course` have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from ..course import task_folder
 
 MAX_LIMIT_S = 86_400.0  # a day: timeouts of the system must be finite
 
@@ -15,6 +17,20 @@ def parse_path(text: str | Path) -> Path:
     return Path(text)
 
 
+def use_tasks(folder: Path | None) -> None:
+    """Use a folder of tasks in this process and those that it starts."""
+    if folder is not None:
+        task_folder.use(folder)
+
+
+def tasks_option(help_text: str, callback: Any = None) -> Any:
+    """Return the option --tasks."""
+    return typer.Option(
+        "--tasks", metavar="DIR", envvar=task_folder.VARIABLE, parser=parse_path, help=help_text, callback=callback
+    )
+
+
+Tasks = Annotated[Path | None, tasks_option("Folder with a teacher's own tasks, beside those of the course.", use_tasks)]
 Folder = Annotated[
     Path,
     typer.Option("--dir", metavar="DIR", parser=parse_path, help="Folder of the course. Default: the one you are in."),

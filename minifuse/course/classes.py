@@ -23,7 +23,7 @@ from typing import Any
 from ..core.errors import CourseError
 from ..runtime.atomic_files import reason
 from . import runner
-from .registry import BY_ID, files
+from .registry import files, task_named
 from .scoring import Points, count_points
 from .student_process import TIME_S, hidden_main_module
 from .task import Effort, Task
@@ -43,6 +43,8 @@ class ClassSettings:
     """Determines the drawn cases. Each student gets the same ones."""
     examples: int | None = None
     tasks: list[str] = field(default_factory=list)
+    task_folder: str = ""
+    """The folder with the teacher's own tasks, seen from that of the class."""
 
 
 @dataclass
@@ -121,7 +123,28 @@ def read_settings(folder: Path) -> ClassSettings:
     tasks = found.get("tasks", [])
     if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
         raise CourseError(f'{path}: tasks is {tasks!r}; expected a list of names, such as tasks = ["2", "3.1"]')
+    if not isinstance(found.get("task_folder", ""), str):
+        raise CourseError(
+            f'{path}: task_folder is {found["task_folder"]!r}; expected a path, such as task_folder = "../my-tasks"'
+        )
     return ClassSettings(**found)
+
+
+def find_tasks(folder: Path, name: str) -> Path:
+    """Return the folder of tasks that class.toml names. It runs in the judge, so it may not be what a student handed in.
+
+    Raises
+    ------
+    CourseError
+        It is in the folder of the class.
+    """
+    path = (folder / name).resolve()
+    if path.is_relative_to(folder.resolve()):
+        raise CourseError(
+            f"{folder / CLASS_FILE}: task_folder is {name!r}, which is in the folder of the class, where students' files "
+            f'are; expected one outside of it, such as task_folder = "../my-tasks"'
+        )
+    return path
 
 
 def collect(folder: Path, copy: Path, needed: Iterable[str] = ()) -> list[str]:
@@ -213,7 +236,7 @@ def judge_task(folder: Path, task_id: str, *, effort: Effort, is_strict: bool, t
     """Judge a task with all its checks. An error of this function is a result, too: it must not stop a class."""
     options: dict[str, Any] = {"effort": effort, "is_strict": is_strict, "time_s": time_s}
     try:
-        (result,) = runner.run(folder, [BY_ID[task_id]], runs_all_checks=True, **options)
+        (result,) = runner.run(folder, [task_named(task_id)], runs_all_checks=True, **options)
     except (OSError, ValueError, TypeError, KeyError) as error:  # no process, or what it sent is no result
         return Result(task_id, [Outcome("its process ends", "error", f"{type(error).__name__}: {error}")], {})
     return result

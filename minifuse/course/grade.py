@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from rich.console import Group
 
-from .registry import TASKS
+from .registry import all_tasks
 from .report import render_outcome, to_plain_text
 from .scoring import Points, count_points, earned_points, points_of_task
 from .task import Effort, Task
@@ -81,7 +81,7 @@ def status(task_results: Sequence[Result]) -> str:
 
 def number(task: Task) -> int:
     """Return the number of a task in the course, from 1."""
-    return 1 + TASKS.index(task)
+    return 1 + all_tasks().index(task)
 
 
 def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, object]]:

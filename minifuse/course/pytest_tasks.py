@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from . import runner
-from .registry import TASKS
+from .registry import all_tasks
 from .report import format_result
 from .task import Task
 
@@ -13,7 +13,7 @@ def parameters() -> list[Any]:
     """Return a pytest parameter for each task, with its marker."""
     import pytest
 
-    return [pytest.param(task, id=f"{task.id} {task.title}", marks=getattr(pytest.mark, task.mark)) for task in TASKS]
+    return [pytest.param(task, id=f"{task.id} {task.title}", marks=getattr(pytest.mark, task.mark)) for task in all_tasks()]
 
 
 def run(folder: Path, task: Task) -> None:

@@ -1,12 +1,15 @@
-"""All tasks of the course, in order, and look-up by name."""
+"""All tasks, those of the course and a teacher's own, in order, and look-up by name."""
 
 import pkgutil
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 
 from ..core.errors import CourseError
-from . import tasks
+from . import own_tasks, tasks
 from .task import Task
+from .task_folder import task_folder
 
 MODULES = {
     0: "Fundamentals",
@@ -17,9 +20,35 @@ MODULES = {
     5: "Fusion",
 }
 TASKS: tuple[Task, ...] = tuple(
-    import_module(f"{tasks.__name__}.{module.name}").TASK for module in pkgutil.iter_modules(tasks.__path__)
+    sorted(
+        (import_module(f"{tasks.__name__}.{module.name}").TASK for module in pkgutil.iter_modules(tasks.__path__[:1])),
+        key=lambda task: task.order,
+    )
 )
+"""The tasks of the course itself."""
 BY_ID = {task.id: task for task in TASKS}
+
+
+@lru_cache(maxsize=1)
+def tasks_of_folder(folder: Path | None) -> tuple[Task, ...]:
+    """Return a teacher's own tasks."""
+    return own_tasks.load(folder, TASKS)
+
+
+def all_tasks() -> tuple[Task, ...]:
+    """Return the tasks of the course and of the teacher's folder, in order.
+
+    Raises
+    ------
+    CourseError
+        The folder is broken.
+    """
+    return tuple(sorted((*TASKS, *tasks_of_folder(task_folder())), key=lambda task: task.order))
+
+
+def all_modules() -> dict[int, str]:
+    """Return the names of all modules by number, in order."""
+    return own_tasks.module_names(task_folder(), tasks_of_folder(task_folder()), MODULES)
 
 
 def task_named(name: str) -> Task:
@@ -35,7 +64,7 @@ def task_named(name: str) -> Task:
     CourseError
         No task has this name.
     """
-    for task in TASKS:
+    for task in all_tasks():
         if name in (task.id, task.mark, *task.slots):
             return task
     raise unknown_name_error("task", name)
@@ -51,16 +80,16 @@ def tasks_of(names: list[str]) -> list[Task]:
     """
     selected: dict[str, Task] = {}
     for name in names:
-        tasks = in_module(name) or [task for task in TASKS if name in (task.id, task.mark, *task.slots)]
+        tasks = in_module(name) or [task for task in all_tasks() if name in (task.id, task.mark, *task.slots)]
         if not tasks:
             raise unknown_name_error("task or module", name)
         selected |= {task.id: task for task in tasks}
-    return list(selected.values()) or list(TASKS)
+    return list(selected.values()) or list(all_tasks())
 
 
 def in_module(number: str) -> list[Task]:
     """Return the tasks of a module; an empty list if this is not the number of a module."""
-    return [task for task in TASKS if str(task.module) == number]
+    return [task for task in all_tasks() if str(task.module) == number]
 
 
 def unknown_name_error(kind: str, name: str) -> CourseError:
@@ -68,14 +97,15 @@ def unknown_name_error(kind: str, name: str) -> CourseError:
     tasks = in_module(name)
     if tasks:
         return CourseError(f"{name} is a module, expected a task; name one of {', '.join(task.id for task in tasks)}")
-    near = get_close_matches(name, [*BY_ID, *(slot for task in TASKS for slot in task.slots)], 1)
-    modules = f"a module ({', '.join(map(str, MODULES))}), " if "module" in kind else ""
+    by_id = [task.id for task in all_tasks()]
+    near = get_close_matches(name, [*by_id, *(slot for task in all_tasks() for slot in task.slots)], 1)
+    modules = f"a module ({', '.join(map(str, all_modules()))}), " if "module" in kind else ""
     return CourseError(
-        f"there is no {kind} {name!r}; expected {modules}a task ({', '.join(BY_ID)}) or the name of its function"
+        f"there is no {kind} {name!r}; expected {modules}a task ({', '.join(by_id)}) or the name of its function"
         + (f"; did you mean {near[0]}?" if near else "")
     )
 
 
 def files() -> list[str]:
     """Return the files of a student's folder that have tasks."""
-    return list(dict.fromkeys(task.file for task in TASKS))
+    return list(dict.fromkeys(task.file for task in all_tasks()))

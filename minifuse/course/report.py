@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from .registry import MODULES, TASKS
+from .registry import all_modules, all_tasks
 from .scoring import count_points, points_of_checks, points_of_task
 from .task import Task
 from .verdicts import Outcome, Result
@@ -120,12 +120,12 @@ def render_hints(task: Task, number: int) -> RenderableType:
 
 
 def render_status(
-    results: Mapping[str, Result], chosen: str = "", tasks: Iterable[Task] = TASKS, missing: str = "..."
+    results: Mapping[str, Result], chosen: str = "", tasks: Iterable[Task] | None = None, missing: str = "..."
 ) -> RenderableType:
-    """Render a table of tasks with verdicts and points. An arrow marks `chosen`; a task without a result has `missing`."""
+    """Render a table of tasks with verdicts and points. Default: of all tasks."""
     table = Table(box=None, padding=(0, 1), show_header=False)
-    for module, name in MODULES.items():
-        module_tasks = [task for task in tasks if task.module == module]
+    for module, name in all_modules().items():
+        module_tasks = [task for task in (all_tasks() if tasks is None else tasks) if task.module == module]
         if not module_tasks:
             continue
         points = count_points(results, module_tasks)
@@ -150,8 +150,8 @@ def label_of(task: Task, result: Result | None, missing: str) -> str:
 
 def render_progress(results: Mapping[str, Result]) -> RenderableType:
     """Render a progress bar of points, and the number of tasks that pass."""
-    points = count_points(results, TASKS)
+    points = count_points(results, all_tasks())
     passed = sum(result.verdict == "passed" for result in results.values())
     row = Table.grid(padding=(0, 1))
-    row.add_row(ProgressBar(points.of, points.got, width=30), Text(f"{points} points, {passed} of {len(TASKS)} tasks"))
+    row.add_row(ProgressBar(points.of, points.got, width=30), Text(f"{points} points, {passed} of {len(all_tasks())} tasks"))
     return row

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from .judge import judge
-from .registry import TASKS
+from .registry import all_tasks
 from .student_process import MEMORY_BYTES, TIME_S, StudentProcess
 from .task import Effort, Task
 from .verdicts import Outcome, Result
@@ -75,7 +75,7 @@ class TaskRun:
         begin: Callable[[str], None] | None = None,
     ) -> None:
         self.task, self.effort, self.runs_all_checks, self.begin = task, effort or Effort(), runs_all_checks, begin
-        self._student = StudentProcess(folder, TASKS, None if is_strict else task, time_s, memory_bytes)
+        self._student = StudentProcess(folder, all_tasks(), None if is_strict else task, time_s, memory_bytes)
 
     def result(self) -> Result:
         """Wait for the result. A run that was cancelled never passes."""

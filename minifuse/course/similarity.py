@@ -25,9 +25,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from .registry import TASKS
+from .registry import all_tasks
 from .task import Task
-from .workspace import REFERENCE, stub
+from .workspace import reference, stub
 
 K, WINDOW = 8, 4  # tokens of a fingerprint, and fingerprints of a window: common runs of 11 tokens are found
 MIN_COMMON = 6  # fingerprints; fewer prove nothing
@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     """The lines at which the common fingerprints begin, in either file."""
 
 
-def similar_pairs(texts: Mapping[str, Mapping[str, str]], tasks: Sequence[Task] = TASKS, share: float = 0.6) -> list[Pair]:
+def similar_pairs(texts: Mapping[str, Mapping[str, str]], tasks: Sequence[Task], share: float = 0.6) -> list[Pair]:
     """Return the pairs of students whose solutions share at least this fraction, the most alike first.
 
     Parameters
@@ -86,8 +86,8 @@ def similar_pairs(texts: Mapping[str, Mapping[str, str]], tasks: Sequence[Task] 
 def baseline(task: Task) -> set[int]:
     """Return the fingerprints of a task's stub and, in a clone of the repository, of its reference solution."""
     texts = [stub(task.file)]
-    if (REFERENCE / task.file).is_file():
-        texts.append((REFERENCE / task.file).read_text(encoding="utf-8"))
+    if path := reference(task.file):
+        texts.append(path.read_text(encoding="utf-8"))
     return {key for text in texts for key in all_hashes(tokens_of_task(text, task))}
 
 
@@ -151,7 +151,7 @@ def reachable(
     definitions: Mapping[str, ast.FunctionDef | ast.ClassDef], task: Task
 ) -> Iterator[ast.FunctionDef | ast.ClassDef]:
     """Yield the definitions of a task's slots and of the student's own functions that they use."""
-    others = {slot for other in TASKS if other is not task for slot in other.slots}
+    others = {slot for other in all_tasks() if other is not task for slot in other.slots}
     waiting, seen = list(task.slots), set[str]()
     while waiting:
         name = waiting.pop(0)

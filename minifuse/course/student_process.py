@@ -20,6 +20,7 @@ from . import worker
 from .imports import Assignment, TaskFile
 from .messages import decode
 from .student import Student
+from .task_folder import task_folder
 from .verdicts import Refused, Stopped, StudentError, TimedOut, Wrong
 from .worker import GRACE_S, Request, Setting
 
@@ -78,7 +79,9 @@ class StudentProcess:
         self._listener = threading.Thread(target=self._listen, args=(errors,), daemon=True)
         self._listener.start()
         files = {one.id: TaskFile(one.id, one.file, one.slots, one.allows) for one in tasks}
-        self._send(Setting(self.folder, tuple(files.values()), files[task.id] if task else None, seconds, nbytes))
+        self._send(
+            Setting(self.folder, tuple(files.values()), files[task.id] if task else None, seconds, nbytes, task_folder())
+        )
 
     def __enter__(self) -> "StudentProcess":
         return self

@@ -71,9 +71,15 @@ class Task:
     """Modules that the file may import besides COMMON. A package includes its modules."""
 
     @property
+    def order(self) -> tuple[int, int]:
+        """The place among the tasks: (2, 11) is after (2, 3)."""
+        module, _, number = self.id.partition(".")
+        return int(module), int(number)
+
+    @property
     def module(self) -> int:
         """The number of its module."""
-        return int(self.id.partition(".")[0])
+        return self.order[0]
 
     @property
     def mark(self) -> str:

@@ -24,9 +24,8 @@ from . import runner
 from .imports import identifiers, imported_modules
 from .student_process import TIME_S
 from .task import Effort, Task
+from .task_folder import SOURCES, task_folder
 from .verdicts import Outcome, Result
-
-SOURCES = Path(__file__).parent
 
 
 def entry_folder() -> Path | None:
@@ -44,7 +43,7 @@ def entry_path(folder: Path, task: Task) -> Path | None:
 
 def key(folder: Path, task: Task) -> str:
     """Return the digest of everything that determines the result of a task."""
-    digest = sha256("\n".join([task.id, *versions(), digest_of_checks()]).encode())
+    digest = sha256("\n".join([task.id, *versions(), digest_of_checks(SOURCES), digest_of_checks(task_folder())]).encode())
     for path in sorted(files_of(folder, task)):
         content = read_bytes(path)
         digest.update(f"\n{path.name} {'missing' if content is None else len(content)}\n".encode(errors="surrogateescape"))
@@ -81,11 +80,13 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 @cache
-def digest_of_checks() -> str:
-    """Return the digest of the sources of the course."""
+def digest_of_checks(folder: Path | None) -> str:
+    """Return the digest of the sources in a folder of tasks and checks."""
     digest = sha256()
-    for path in sorted(SOURCES.rglob("*.py")):
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\n" + path.read_bytes())
+    if folder is None:
+        return digest.hexdigest()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\n" + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..core.errors import MinifuseError
 from . import report, workspace
-from .registry import TASKS
+from .registry import all_tasks
 from .task import Task
 from .verdicts import Outcome, Result
 
@@ -45,8 +45,10 @@ class Watch:
 
     def __init__(self, folder: Path, first: Task | None = None, show: Callable[[str], str] = str) -> None:
         self.folder, self._show = folder, show
-        self.task = first or TASKS[0]
-        self.results = {task.id: untouched(task) for task in TASKS if task is not self.task and is_untouched(folder, task)}
+        self.task = first or all_tasks()[0]
+        self.results = {
+            task.id: untouched(task) for task in all_tasks() if task is not self.task and is_untouched(folder, task)
+        }
         self.running: Task | None = None
         """The task to judge now."""
         self.number = 0
@@ -54,11 +56,11 @@ class Watch:
         self.check = ""
         self.is_over = False
         self._advances = first is None  # until a task does not pass
-        self._waiting = [self.task, *(task for task in TASKS if task is not self.task and task.id not in self.results)]
+        self._waiting = [self.task, *(task for task in all_tasks() if task is not self.task and task.id not in self.results)]
         self._hints: dict[str, int] = {}
         self._view, self._message, self._is_confirming = "result", "", False
         self._difference: list[str] = []
-        self._texts = {task.file: text(folder / task.file) for task in TASKS}
+        self._texts = {task.file: text(folder / task.file) for task in all_tasks()}
         self._advance()
 
     def saved(self, names: Iterable[str]) -> None:
@@ -66,9 +68,11 @@ class Watch:
         files = {name for name in names if name not in self._texts or text(self.folder / name) != self._texts[name]}
         if not files:
             return
-        changed = [task for task in TASKS if task.file in files and self._has_changed(task)]
+        changed = [task for task in all_tasks() if task.file in files and self._has_changed(task)]
         self._texts |= {file: text(self.folder / file) for file in files & set(self._texts)}
-        touched = [task for task in TASKS if task.file in files] or list(TASKS)  # any task may import other files
+        touched = [task for task in all_tasks() if task.file in files] or list(
+            all_tasks()
+        )  # any task may import other files
         self.task = self._choose_task(changed, touched)
         again = [self.task, *touched, *([self.running] if self.running else []), *self._waiting]
         self._waiting = list({task.id: task for task in again}.values())
@@ -119,7 +123,7 @@ class Watch:
         """Handle the result of a run."""
         self.results[result.task] = result
         if self._advances and self.passes(self.task):
-            self.task = next((task for task in TASKS if not self.passes(task)), self.task)
+            self.task = next((task for task in all_tasks() if not self.passes(task)), self.task)
         self._advance()
 
     def passes(self, task: Task) -> bool:
@@ -134,8 +138,8 @@ class Watch:
 
     def _next(self) -> None:
         """Go to the next task that does not pass, and judge it."""
-        at = TASKS.index(self.task)
-        remaining = [task for task in (*TASKS[at + 1 :], *TASKS[:at]) if not self.passes(task)]
+        at = all_tasks().index(self.task)
+        remaining = [task for task in (*all_tasks()[at + 1 :], *all_tasks()[:at]) if not self.passes(task)]
         if not remaining:
             self._message = "every task passes" if self.passes(self.task) else "all other tasks pass"
             return

@@ -25,6 +25,7 @@ from ..runtime import system_calls
 from .imports import TaskFile
 from .messages import encode
 from .student import Student
+from .task_folder import STUDENT_PACKAGES, extend_packages
 from .verdicts import Refused, Stopped, Wrong
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Setting(NamedTuple):
     """The time that all answers may take together."""
     nbytes: int
     """The memory that the process may use."""
+    task_folder: Path | None
+    """The folder of a teacher's own tasks."""
 
 
 class Request(NamedTuple):
@@ -148,6 +151,7 @@ def make_student(setting: Setting) -> Student:
     """Load what other tasks lend, and nothing of the judged one; then the judge's modules can no longer be imported."""
     from . import oracle
 
+    extend_packages(setting.task_folder, STUDENT_PACKAGES)
     student = Student(setting.folder, setting.files, setting.task)
     judged = [setting.task] if setting.task else setting.files
     oracle.withhold(slot for task in judged for slot in task.slots)

@@ -16,8 +16,9 @@ from ..core.errors import CourseError, MissingPartError
 from ..runtime.atomic_files import reason, replace_content
 from ..runtime.file_locks import FileLock
 from .capstone import SCRIPT
-from .registry import MODULES, TASKS, files
+from .registry import all_modules, all_tasks, files
 from .task import Task
+from .task_folder import file_of_tasks
 
 STATE = Path(".minifuse")
 PRISTINE, BACKUPS, MERGES, LOCK = STATE / "pristine", STATE / "backups", STATE / "merges", STATE / "lock"
@@ -40,23 +41,35 @@ def test_task(task):
 
 
 def stub(file: str) -> str:
-    """Return the original text of a file of the course."""
+    """Return the original text of a student's file."""
+    own = file_of_tasks("stubs", f"{file}.txt")
+    if own:
+        return own.read_text(encoding="utf-8")
     return resources(__package__).joinpath("stubs", f"{file}.txt").read_text(encoding="utf-8")
+
+
+def reference(file: str) -> Path | None:
+    """Return the path of the reference solution of a file; None if it is missing, as in what students have."""
+    path = file_of_tasks("reference", file) or REFERENCE / file
+    return path if path.is_file() else None
 
 
 def pytest_ini() -> str:
     """Return the configuration of pytest with a marker for each task."""
-    marks = "\n".join(f"    {task.mark}: {task.title}" for task in TASKS)
+    marks = "\n".join(f"    {task.mark}: {task.title}" for task in all_tasks())
     return f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\nmarkers =\n{marks}\n"
 
 
 def readme() -> str:
     """Return the text of README.md."""
-    modules = {task.module for task in TASKS}
+    tasks = all_tasks()
+    modules = {task.module for task in tasks}
     rows = [
-        f"| {k} {name} | {' '.join(t.id for t in TASKS if t.module == k)} |" for k, name in MODULES.items() if k in modules
+        f"| {k} {name} | {' '.join(t.id for t in tasks if t.module == k)} |"
+        for k, name in all_modules().items()
+        if k in modules
     ]
-    return README.format(modules="\n".join(rows), first=TASKS[0].id, file=TASKS[0].file, mark=TASKS[0].mark)
+    return README.format(modules="\n".join(rows), first=tasks[0].id, file=tasks[0].file, mark=tasks[0].mark)
 
 
 README = """# Your engine
@@ -325,10 +338,10 @@ def diff_with_reference(folder: Path, task: Task) -> list[str]:
     CourseError
         The reference is missing: only a clone of the repository has it.
     """
-    reference = REFERENCE / task.file
-    if not reference.is_file():
+    path = reference(task.file)
+    if path is None:
         raise CourseError("the reference solutions are in the repository, not in what pip installs; clone it to compare")
-    theirs, ours = read(folder / task.file), reference.read_text(encoding="utf-8")
+    theirs, ours = read(folder / task.file), path.read_text(encoding="utf-8")
     lines: list[str] = []
     for slot in task.slots:
         mine, right = lines_of(theirs, slot), lines_of(ours, slot)

@@ -1,5 +1,9 @@
 """The Dockerfile: what `make docker-commands` performs of it, and what Docker gets to build it from."""
 
+import json
+import re
+import tomllib
+
 import pytest
 
 from tests.app.run_dockerfile import Debian, context_files, instructions
@@ -46,3 +50,18 @@ def test_docker_gets_what_a_wheel_is_built_from_and_nothing_else():
     assert {name for name in found if "__pycache__" not in name} <= sent
     assert {*files, "docs/guide/counters-h200.json", "pytest_minifuse.py", "requirements.txt"} <= sent
     assert not [file for file in sent if file.startswith(("tests/", ".git/", "docs/course")) or "__pycache__" in file]
+
+
+def test_the_container_of_the_course_runs_its_commands_without_rights():
+    found = list(instructions((ROOT / "project" / "course.Dockerfile").read_text(encoding="utf-8")))
+    of = {name: rest for name, rest in found if name != "RUN"}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    installs = [rest for name, rest in found if name == "RUN" and "pip install" in rest]
+    assert [re.search(r"\.\[(\w+)\]", rest)[1] for rest in installs] == ["course"]
+    assert "course" in extras
+    assert "--constraint requirements.txt" in installs[0]
+    assert int(of["USER"]) > 0
+    assert json.loads(of["ENTRYPOINT"])[-1] == "course"
+    assert [rest for name, rest in found if name in ("FROM", "COPY")] == [
+        rest for name, rest in INSTRUCTIONS if name in ("FROM", "COPY")
+    ]

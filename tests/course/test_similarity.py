@@ -96,14 +96,14 @@ def test_helpers_that_the_functions_call_belong_to_the_solution():
 
 def test_stub_and_reference_do_not_count():
     reference = (REFERENCE / FILE).read_text()
-    assert not similar_pairs({name: {FILE: workspace.stub(FILE)} for name in "ab"})
+    assert not similar_pairs({name: {FILE: workspace.stub(FILE)} for name in "ab"}, TASKS)
     assert not pairs(reference, reference)
     assert pairs(reference + UNUSUAL, reference + RENAMED)
 
 
 def test_without_the_reference_the_stub_still_does_not_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(similarity, "REFERENCE", tmp_path)
-    assert not similar_pairs({name: {FILE: workspace.stub(FILE)} for name in "ab"})
+    monkeypatch.setattr(workspace, "REFERENCE", tmp_path)
+    assert not similar_pairs({name: {FILE: workspace.stub(FILE)} for name in "ab"}, TASKS)
     assert pairs((REFERENCE / FILE).read_text(), (REFERENCE / FILE).read_text())
 
 

@@ -7,13 +7,12 @@ import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course import oracle, workspace
+from minifuse.course import oracle, verify_tasks, workspace
 from minifuse.course.registry import MODULES, TASKS
 from minifuse.course.report import format_result
 from minifuse.course.task import Effort
@@ -25,21 +24,11 @@ PAGES = Path(__file__).parents[2] / "docs" / "course"
 FEW = 12
 IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 each_task = pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in TASKS])
-CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
-
-
-class WrongSolution(NamedTuple):
-    """A cell of the table of a task: its name, the mistake that a check must name, and the code that replaces the slots."""
-
-    name: str
-    mistake: str
-    code: str
 
 
 def wrong_solutions(task):
     """The cells of a task's table."""
-    _, *cells = CELL.split((ZOO / f"task{task.id.replace('.', '_')}.py").read_text())
-    return [WrongSolution(*cells[k : k + 3]) for k in range(0, len(cells), 3)]
+    return verify_tasks.wrong_solutions(ZOO / f"task{task.id.replace('.', '_')}.py")
 
 
 WRONG = [pytest.param(task, wrong, id=f"{task.id}-{wrong.name}") for task in TASKS for wrong in wrong_solutions(task)]
@@ -70,7 +59,7 @@ def test_stubs_are_the_references_without_their_solutions():
 @each_task
 def test_every_task_is_complete(task):
     assert task.module in MODULES
-    assert re.fullmatch(r"\d\.\d", task.id)
+    assert re.fullmatch(r"\d+\.\d+", task.id)
     assert task.points > 0
     assert all(len(hint) > 30 for hint in task.hints)
     assert 4 <= len(task.mistakes) <= 12 or not task.mistakes

@@ -75,7 +75,7 @@ def test_imported_files_count_and_others_do_not(folder, line):
 
 def test_other_checks_and_other_versions_invalidate_a_result(folder, monkeypatch):
     stored(folder)
-    monkeypatch.setattr(verdict_cache, "digest_of_checks", lambda: "other checks")
+    monkeypatch.setattr(verdict_cache, "digest_of_checks", lambda folder: "other checks")
     assert verdict_cache.load(folder, TASK) is None
     monkeypatch.undo()
     monkeypatch.setattr(verdict_cache, "versions", lambda: ("numpy 9",))

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, TypeVar
 
+from ...core.errors import CourseError
 from ..verdicts import Refused
 
 Slot = Callable[..., Any]
 """A function or class of a task."""
 F = TypeVar("F", bound=Slot)
 
-MODULES = ("module0", "module1", "module2", "module3", "module4", "module5")
 _functions: dict[str, Slot] = {}
 _depth = [0]  # how many of the student's functions are running
 
@@ -41,17 +43,29 @@ def function(slot: str) -> Slot:
 
     Raises
     ------
-    KeyError
-        No slot has this name.
+    CourseError
+        There is none.
     """
-    for name in MODULES:
-        import_module(f"{__name__}.{name}")
+    load()
+    if slot not in _functions:
+        raise CourseError(f"{slot} has no reference answer; define it in a file of the folder oracle, below @answers")
     return _functions[slot]
+
+
+def registered() -> set[str]:
+    """Return the slots that have a reference answer."""
+    load()
+    return set(_functions)
+
+
+def load() -> list[ModuleType]:
+    """Import all files with reference answers."""
+    return [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
 
 
 def withhold(slots: Iterable[str]) -> None:
     """Import the reference answers, and delete those for these slots from this process."""
-    modules = [import_module(f"{__name__}.{name}") for name in MODULES]
+    modules = load()
     for slot in slots:
         del _functions[slot]
         for module in modules:

@@ -58,4 +58,5 @@ def questions_on(task_id: str) -> tuple[Draw, ...]:
 def tasks_with_quiz() -> list[str]:
     """Return the ids of the tasks that have a quiz."""
     names = [module.name for module in pkgutil.iter_modules(import_module(str(__package__)).__path__)]
-    return sorted(name[4:].replace("_", ".") for name in names if name.startswith("quiz") and name != "quiz")
+    ids = [name[4:].split("_") for name in names if name.startswith("quiz") and name != "quiz"]
+    return [f"{module}.{number}" for module, number in sorted(ids, key=lambda parts: tuple(map(int, parts)))]

@@ -1,5 +1,6 @@
 """Create a student's folder for tests: the reference solutions of one file, and more code appended to it."""
 
+import re
 from pathlib import Path
 
 from minifuse.course.registry import task_named
@@ -15,6 +16,8 @@ RIGHT = (
 )
 DETOUR = 'vars(type(todo))["__glo" + "bals__"].__get__(todo)["__builtins__"]["__import__"]'
 """An `import` that the restrictions do not prevent: code in one process can reach everything in it."""
+CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
+"""A line that begins a solution in a file with many: its name, and what it does."""
 
 
 def written(folder: Path, more: str = "", text: str | None = None) -> Path:
@@ -29,3 +32,10 @@ def judge(folder: Path, task, effort=None, **options):
     """Judge one task of a folder, and return the result."""
     (result,) = run(folder, [task], effort=effort, **options)
     return result
+
+
+def cells_of(directory: Path, task) -> list[tuple[str, str]]:
+    """Read the (name, code) of each solution of a task in a directory; none if there is no file of that task."""
+    path = directory / f"task{task.id.replace('.', '_')}.py"
+    _, *parts = CELL.split(path.read_text(encoding="utf-8") if path.exists() else "")
+    return list(zip(parts[::3], parts[2::3], strict=True))

@@ -4,7 +4,6 @@
 names out.
 """
 
-import re
 import shutil
 from pathlib import Path
 
@@ -14,17 +13,15 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course.registry import TASKS
 from minifuse.course.report import format_result
-from tests.course.folder import judge
+from tests.course.folder import cells_of, judge
 from tests.course.make_stubs import REFERENCE
 
 ATTACKS = Path(__file__).with_name("attacks")
-CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
 
 
 def cells(task):
     """The (name, code) of each wrong solution of a task."""
-    _, *parts = CELL.split((ATTACKS / f"task{task.id.replace('.', '_')}.py").read_text())
-    return list(zip(parts[::3], parts[2::3], strict=True))
+    return cells_of(ATTACKS, task)
 
 
 ALL = {f"{task.id} {name}": (task, code) for task in TASKS for name, code in cells(task)}

@@ -34,11 +34,11 @@ def or_value_error(function: Callable[..., Any], case: Case) -> object:
         return "ValueError"
 
 
-def count_calls(slot: str, base: str, student: Student, lists: Sequence[list[float]]) -> int:
-    """Return how often a function of lists calls its base function."""
-    before = student.calls[base]
+def count_calls(slot: str, bases: Sequence[str], student: Student, lists: Sequence[list[float]]) -> int:
+    """Return how often a function of lists calls one of its base functions."""
+    before = sum(student.calls[base] for base in bases)
     getattr(student, slot)(*lists)
-    return student.calls[base] - before
+    return sum(student.calls[base] for base in bases) - before
 
 
 def arguments(case: Case) -> list[Callable[..., float] | float | list[float]]:

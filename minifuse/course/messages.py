@@ -22,6 +22,7 @@ RECORDS = {
     "Kernel": "fusion",
     "KernelRun": "emitted_kernels",
     "LoopSource": "questions.parallel",
+    "Raised": "questions.calling",
     "Touch": "access_facts",
     "Trained": "questions.task4_5",
 }

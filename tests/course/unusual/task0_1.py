@@ -129,7 +129,10 @@ def log(x):
 
 # %% gradients_by_each_other: the slope of inv is that of log, twice
 def log_grad(x, d):
-    return d / x
+    try:
+        return d / x
+    except ZeroDivisionError:
+        return 0.0
 
 
 def inv_grad(x, d):
@@ -142,7 +145,10 @@ def inv(x):
 
 # %% inv_by_a_power: inv is x to the power of -1, and relu a product with 0.0 or 1.0 where that is safe
 def inv(x):
-    return x**-1 if x != 0 else float("inf")
+    try:
+        return x**-1
+    except ArithmeticError:  # of 0.0, or of 1e-310, whose power is too large
+        return math.copysign(float("inf"), x)
 
 
 def relu(x):

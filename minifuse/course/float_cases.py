@@ -25,20 +25,20 @@ def quarter(chance: Random, most: float = 10.0) -> float:
 
 def sized(chance: Random, least: float, most: float) -> float:
     """Draw a positive or negative float whose size is anything between two powers of 10, each power being as likely."""
-    return chance.choice((-1, 1)) * 10.0 ** chance.uniform(math.log10(least), math.log10(most))
+    return chance.choice((-1.0, 1.0)) * math.pow(10.0, chance.uniform(math.log10(least), math.log10(most)))
 
 
 class Draw(NamedTuple):
     """A source of cases: a random generator, how many to draw of each sort, and the numbers in the student's file."""
 
     chance: Random
-    count: int
+    number: int
     mentioned: Sequence[float] = ()
 
 
 def singles(draw: Draw) -> list[float]:
     """Draw multiples of 1/4, edges, floats of every size, and numbers that the student's file mentions."""
-    chance, count = draw.chance, draw.count
+    chance, count = draw.chance, draw.number
     xs = [quarter(chance) for _ in range(count)] + [sized(chance, 1e-3, 1e4) for _ in range(count)]
     beside = [math.nextafter(x, end) for x in draw.mentioned for end in INFINITE]
     return [*xs, *EDGES, *(sized(chance, 1e-300, 1e300) for _ in range(count)), *draw.mentioned, *beside]
@@ -46,7 +46,7 @@ def singles(draw: Draw) -> list[float]:
 
 def pairs(draw: Draw) -> list[Numbers]:
     """Draw pairs: multiples of 1/4, floats of every size, equal ones, opposite ones and neighbours."""
-    chance, count, xs = draw.chance, draw.count, singles(draw)
+    chance, count, xs = draw.chance, draw.number, singles(draw)
     near = [(x, other) for x in xs for other in neighbours(chance, x)]
     free = [(quarter(chance), quarter(chance)) for _ in range(2 * count)]
     mixed = [(chance.choice(xs), chance.choice(xs)) for _ in range(4 * count)]

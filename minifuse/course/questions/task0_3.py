@@ -225,10 +225,11 @@ def watched_loops(
 
     Watched.note = note
     module, operators = vars(student.module("lists.py")), vars(student.module("operators.py"))
-    places = [(module, name, watch_loop) for name in ("map_list", "zip_lists", "reduce_list")]
-    places += [
-        (scope, name, watch_operator) for scope in (module, operators) for name in ("add", "mul", "neg") if name in scope
+    places: list[tuple[dict[str, Any], str, Callable[[str, Callable[..., Any]], Callable[..., Any]]]] = [
+        (module, name, watch_loop) for name in ("map_list", "zip_lists", "reduce_list")
     ]
+    for scope in (module, operators):
+        places += [(scope, name, watch_operator) for name in scope if name in ("add", "mul", "neg")]
     before = [(scope, name, scope[name]) for scope, name, _ in places]
     for scope, name, watch in places:
         scope[name] = watch(name, scope[name])

@@ -85,7 +85,7 @@ def of_one(keep: Callable[[float], bool] = lambda x: True) -> Drawn:
 
 def of_quarters(draw: Draw) -> list[Numbers]:
     """Draw two multiples of 1/4, which floats represent exactly."""
-    return [(quarter(draw.chance), quarter(draw.chance)) for _ in range(draw.count)]
+    return [(quarter(draw.chance), quarter(draw.chance)) for _ in range(draw.number)]
 
 
 def has_exponential(x: float) -> bool:
@@ -101,7 +101,7 @@ def tolerance(x: float, y: float) -> float:
 def neighbors(draw: Draw) -> list[Numbers]:
     """Draw two finite numbers that differ by a part or a multiple of the tolerance, or by anything but the tolerance."""
     chance, found = draw.chance, list(pairs(draw))
-    for x in (*singles(draw), *(sized(chance, 1e-4, 1e-2) for _ in range(draw.count))):
+    for x in (*singles(draw), *(sized(chance, 1e-4, 1e-2) for _ in range(draw.number))):
         y = x + chance.choice(PARTS) * chance.choice((-1, 1)) * tolerance(x, x)
         found.append(chance.choice(((x, y), (y, x))))
     finite = [(x, y) for x, y in found if math.isfinite(x) and math.isfinite(y)]
@@ -121,7 +121,7 @@ def slopes(keep: Callable[[float], bool]) -> Drawn:
 def steep(draw: Draw) -> list[Numbers]:
     """Draw (x, d) with x of every size, 0 included, and d of every size where x is not at the end of the floats."""
     normal = [x for x in singles(draw) if 1e-300 <= abs(x) <= 1e300]
-    free = [(draw.chance.choice(normal), draw.chance.choice(normal)) for _ in range(4 * draw.count)]
+    free = [(draw.chance.choice(normal), draw.chance.choice(normal)) for _ in range(4 * draw.number)]
     return [*free, *((x, d) for x in EDGES for d in (0.0, 1.0, -2.5))]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..check import agreement, agreement_at_once, in_turn
 from ..float_cases import EDGES, SMALL, mentioned, sized
 from ..mutants import BUGS, GRID, TESTED, Bug, is_false, is_true
-from ..questions.task0_2 import Case, answers, answers_twice, ask, called_operators, describe_calls
+from ..questions.task0_2 import Case, Point, answers, answers_twice, ask, called_operators, describe_calls
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
@@ -125,7 +125,7 @@ def check_calls(student: StudentProcess, effort: Effort) -> None:
             )
 
 
-def is_found(student: StudentProcess, slot: str, bug: Bug, parts: Sequence[Sequence[Three]] = PARTS_OF_GRID) -> bool:
+def is_found(student: StudentProcess, slot: str, bug: Bug, parts: Sequence[Sequence[Point]] = PARTS_OF_GRID) -> bool:
     """Return whether, at some point of a part, a property is False with the bug and True without it."""
     for points in parts:
         got = student.ask(answers, (slot, {bug.operator: bug.replacement}, points))

@@ -370,10 +370,10 @@ TASK = Task(
             check=FOLLOWS,
         ),
         Mistake(
-            "fn is called for other elements than those of the list, or in another order",
+            "fn is called for other values than it should be, or in another order",
             "Whatever fn is, it is called once for each element, from the first to the last. The number before a call "
             "tells which one it was.",
-            when=lambda w: "a function that tells its calls" in w.case_text and isinstance(w.got, list) and len(w.got) == 1,
+            when=lambda w: w.case[0] in WATCHING and isinstance(w.got, list) and len(w.got) == 1,
         ),
         Mistake(
             "the same loop is written again",

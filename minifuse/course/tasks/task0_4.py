@@ -219,7 +219,8 @@ def lacks_paths(wrong: Wrong) -> bool:
 def is_twice(wrong: Wrong) -> bool:
     """Return whether something was found twice."""
     found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
-    return len(set(map(str, found))) < len(found)
+    labels = [x for x in found if isinstance(x, str)]
+    return len(set(labels)) < len(labels)
 
 
 def misses_equals(wrong: Wrong) -> bool:

@@ -1,7 +1,7 @@
 """Wrong solutions of task 0.3, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% called_twice: fn is called for other elements than those of the list, or in another order
+# %% called_twice: fn is called for other values than it should be, or in another order
 def map_list(fn, xs):
     return [fn(x) for x in xs if fn(x) is not None]
 

@@ -177,7 +177,7 @@ def agrees(
     name: str,
     cases: Callable[[], "SearchStrategy[Case]"],
     large: Callable[[], "SearchStrategy[Case]"],
-    share: float = 0.6,
+    share: float = 0.4,
 ) -> Check:
     """Return a check that compares a slot with the oracle's."""
     agree = None if slot in BASES else almost_exactly if slot == "sum_list" else exactly
@@ -304,16 +304,16 @@ TASK = Task(
     checks=(
         loop("map_list", MAP, lambda: with_function(1), lambda: long(1)),
         loop("zip_lists", ZIP, lambda: with_function(2), lambda: long(2)),
-        lengths("zip_lists", of_two_lengths),
+        lengths("zip_lists", of_two_lengths, share=0.5),
         loop("reduce_list", REDUCE, reduced, lambda: long(1, has_start=True)),
         in_turn(
             FOLLOWS,
             [
-                agrees("neg_list", "neg_list(xs) has the elements with the other sign", *both(1), share=0.4),
-                agrees("add_lists", "add_lists(xs, ys) has the sums of pairs", *both(2), share=0.4),
+                agrees("neg_list", "neg_list(xs) has the elements with the other sign", *both(1), share=0.3),
+                agrees("add_lists", "add_lists(xs, ys) has the sums of pairs", *both(2), share=0.3),
                 lengths("add_lists", lambda: of_two_lengths().map(lambda c: c[1:]), share=0.2),
-                agrees("sum_list", "sum_list(xs) is the sum, from the left", *both(1), share=0.4),
-                agrees("prod_list", "prod_list(xs) is the product, from the left", *both(1), share=0.4),
+                agrees("sum_list", "sum_list(xs) is the sum, from the left", *both(1), share=0.3),
+                agrees("prod_list", "prod_list(xs) is the product, from the left", *both(1), share=0.3),
             ],
         ),
         Check(MADE, check_work),

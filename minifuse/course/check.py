@@ -4,12 +4,14 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import NotDoneYet
+from .questions.calling import Raised
 from .student_process import StudentProcess
 from .task import Check, Effort
 from .verdicts import Refused, StudentError, Wrong
@@ -110,6 +112,63 @@ def agreement(
                 smallest.drawing = smallest.drawing or list(drawn)
                 smallest.link = smallest.link or (link(smallest.case) if link else "")
             raise
+
+    return Check(name, run)
+
+
+def agreement_at_once(
+    name: str,
+    cases: Callable[[StudentProcess, Random, int], Sequence[CaseT]],
+    ask: Callable[[Any, Any], object],
+    expect: Callable[[CaseT], AnswerT],
+    *,
+    send: Callable[[CaseT], object] | None = None,
+    describe: Callable[[CaseT], str] = str,
+    agree: Callable[[Any, AnswerT], bool] | None = None,
+    draw: Callable[[CaseT, Any, AnswerT], Sequence[str]] | None = None,
+) -> Check:
+    """Return a check that compares the answers for many cases, of which all are asked at once, and several times over.
+
+    That costs little for a case, so thousands are tried; the failure is the case with the shortest text. A function must
+    not remember: its answers in the last round are those in the first.
+
+    Parameters
+    ----------
+    cases : function of (student, chance, count)
+        Draws a multiple of `count` cases.
+    ask : function of (student, cases)
+        Returns the answers of the first and of the last round. An exception is a `Raised`.
+    send : function of case
+        Returns what the question gets for a case; default: the case itself.
+    """
+    is_right = agree or same
+
+    def failure_at(case: CaseT, got: object) -> Wrong | None:
+        expected = expect(case)
+        if isinstance(got, Raised):
+            error = StudentError(got.kind, got.text, [(str(file), int(line)) for file, line in got.lines])
+            return failure_of_error(error, case, describe(case), expected)
+        if is_right(got, expected):
+            return None
+        return Wrong(name, case=case, case_text=describe(case), expected=expected, got=got)
+
+    def run(student: StudentProcess, effort: Effort) -> None:
+        chance = Random(name if effort.seed is None else effort.seed)
+        drawn = {describe(case): case for case in cases(student, chance, effort.examples)}
+        ordered = [drawn[text] for text in sorted(drawn, key=lambda text: (len(text), text))]
+        current[0] = f"{name}: {len(ordered)} cases"
+        first, last = student.ask(ask, [send(case) if send else case for case in ordered])
+        for answers in (first, last):
+            failures = (failure_at(case, got) for case, got in zip(ordered, answers, strict=True))
+            seen = [wrong for wrong in failures if wrong is not None]
+            if seen and answers is last:
+                seen[0].message = "the first call had the right answer, a later one with the same numbers has not"
+            if seen:
+                smallest = seen[0]
+                smallest.others = seen[1:MAX_FAILURES]
+                drawn_lines = draw_safely(draw, smallest.case, smallest.got, smallest.expected) if draw else ()
+                smallest.drawing = list(drawn_lines)
+                raise smallest
 
     return Check(name, run)
 

@@ -24,6 +24,7 @@ RECORDS = {
     "KernelRun": "emitted_kernels",
     "LoopSource": "questions.parallel",
     "PrangeRun": "compiled_launches",
+    "Raised": "questions.calling",
     "SessionFacts": "call_sessions",
     "Touch": "access_facts",
     "Traffic": "launch_facts",

@@ -51,6 +51,15 @@ def point_set(name: str, count: int = 60) -> list[Point]:
     return points
 
 
+def square(name: str, seed: int | None = None) -> list[Point]:
+    """Return the points of the unit square that keep the margin: all with two digits, and some others."""
+    border, chance = BORDERS[name], Random(name if seed is None else seed)
+    places = [(k / 100, j / 100) for k in range(101) for j in range(101)]
+    places += [(chance.random(), chance.random()) for _ in range(2000)]
+    sides = ((x, y, border(x, y)) for x, y in places)
+    return [Point(x, y, int(side > 0)) for x, y, side in sides if abs(side) >= MARGIN]
+
+
 def side_of_line(line: Line, x: float, y: float) -> float:
     """Evaluate a line at a point: above 0 for kind 1, below 0 for kind 0."""
     return line[0] * x + line[1] * y + line[2]

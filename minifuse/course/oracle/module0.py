@@ -1,12 +1,15 @@
 """Reference answers of module 0: ufuncs, the library's module tree, and least-squares fits."""
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
+from functools import partial, reduce
+from itertools import accumulate
+from typing import TYPE_CHECKING, SupportsFloat, TypeVar
 
 import numpy as np
 
 from ... import nn
-from ...nn.module import join_names, named_members, unique_values
+from ...nn.module import join_names, unique_values
 from ..parameter import Parameter
 from ..toy_points import BORDERS, Line, point_set
 from . import answers
@@ -70,14 +73,17 @@ def maximum(x: float, y: float) -> float:
 
 @answers
 def is_close(x: float, y: float) -> float:
-    """Return np.isclose, whose tolerance depends on the second number, with the larger number second."""
-    return quiet(np.isclose, *sorted((x, y), key=abs))
+    """Return whether one of np.isclose's tolerances suffices. The relative one is that of its second number, the larger."""
+    small, large = sorted((x, y), key=abs)
+    return max(
+        quiet(partial(np.isclose, rtol=1e-5, atol=0.0), small, large), quiet(partial(np.isclose, rtol=0.0), small, large)
+    )
 
 
 @answers
 def sigmoid(x: float) -> float:
-    """Return exp(-log(1 + exp(-x))), which does not overflow."""
-    return quiet(np.exp, -np.logaddexp(0, -x))
+    """Return 1 / (1 + exp(-x)), which never falls where x grows; where exp(-x) overflows, the 1 does not count."""
+    return quiet(np.reciprocal, 1 + quiet(np.exp, -x)) if x > -700 else quiet(np.exp, x)
 
 
 @answers
@@ -113,13 +119,13 @@ def log_grad(x: float, d: float) -> float:
 @answers
 def inv_grad(x: float, d: float) -> float:
     """Return -d / x ** 2."""
-    return quiet(np.divide, -d, np.square(x))
+    return quiet(np.divide, quiet(np.divide, -d, x), x)
 
 
 @answers
 def relu_grad(x: float, d: float) -> float:
     """Return d if x > 0, else 0."""
-    return quiet(np.multiply, d, np.heaviside(x, 0.0))
+    return quiet(np.where, x > 0, d, 0.0)
 
 
 # Task 0.2: each property compares with the right operator, which is no law, and right.
@@ -183,24 +189,22 @@ def about_inv(ops: "Operators", x: float, y: float, z: float) -> bool:
 
 @answers
 def map_list(fn: Callable[[float], float], xs: Sequence[float]) -> list[float]:
-    """Apply a ufunc of fn."""
-    return list(np.frompyfunc(fn, 1, 1)(np.array(xs, object)))
+    """Return a list of Python's map."""
+    return list(map(fn, xs))
 
 
 @answers
 def zip_lists(fn: Callable[[float, float], float], xs: Sequence[float], ys: Sequence[float]) -> list[float]:
-    """Apply a ufunc of fn; raise ValueError if the lengths differ."""
+    """Return a list of Python's map of two lists; raise ValueError if the lengths differ."""
     if len(xs) != len(ys):
         raise ValueError(f"lists of {len(xs)} and {len(ys)} do not fit")
-    return list(np.frompyfunc(fn, 2, 1)(np.array(xs, object), np.array(ys, object)))
+    return list(map(fn, xs, ys))
 
 
 @answers
 def reduce_list(fn: Callable[[float, float], float], xs: Sequence[float], start: float) -> float:
-    """Reduce with a ufunc of fn."""
-    ufunc: Any = np.frompyfunc(fn, 2, 1)
-    value: float = ufunc.reduce(np.array(xs, object), initial=start)
-    return value
+    """Return functools.reduce."""
+    return reduce(fn, xs, start)
 
 
 @answers
@@ -211,39 +215,57 @@ def neg_list(xs: Sequence[float]) -> list[float]:
 
 @answers
 def add_lists(xs: Sequence[float], ys: Sequence[float]) -> list[float]:
-    """Return np.add(xs, ys)."""
-    return [float(x) for x in np.add(np.array(xs, float), np.array(ys, float))]
+    """Return np.add(xs, ys); raise ValueError if the lengths differ, which NumPy does not where one length is 1."""
+    sums = np.add(np.array(xs, float), np.array(ys, float))
+    return [float(x) for x, _, _ in zip(sums, xs, ys, strict=True)]
 
 
 @answers
 def sum_list(xs: Sequence[float]) -> float:
-    """Return np.sum(xs)."""
-    return float(np.sum(xs))
+    """Return the last of the sums from the left."""
+    return list(accumulate(xs, initial=0.0))[-1]
 
 
 @answers
 def prod_list(xs: Sequence[float]) -> float:
-    """Return np.prod(xs)."""
-    return float(np.prod(xs))
+    """Return the last of the products from the left."""
+    return list(accumulate(xs, operator.mul, initial=1.0))[-1]
 
 
 # Task 0.4
 
 
+def found_in(name: str, value: object, kind: type[HeldT]) -> list[tuple[str, HeldT]]:
+    """Return (name, value) if a value is of a type, or else those of its elements that are, if it is a list."""
+    if isinstance(value, kind):
+        return [(name, value)]
+    elements = enumerate(value) if isinstance(value, list) else ()
+    return [(f"{name}.{k}", x) for k, x in elements if isinstance(x, kind)]
+
+
 @answers
 class Module(nn.Module):
-    """The library's module, with the course's parameters."""
+    """The library's module, with the course's parameters, and without a look into tuples, dicts and lists of lists."""
 
     def held(self, kind: type[HeldT]) -> list[tuple[str, HeldT]]:
         """Return (name, value) of the direct attributes of a type."""
-        return list(named_members(self, kind))
+        return [pair for name, value in vars(self).items() for pair in found_in(name, value, kind)]
+
+    def named_modules(self, *_: object, **__: object) -> Iterator[tuple[str, nn.Module]]:
+        """Yield (name, module) of this module and of all below, from a stack."""
+        stack, seen = [("", self)], set[int]()
+        while stack:
+            path, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield path, module
+            stack += [(join_names(path, name), child) for name, child in reversed(module.held(Module))]
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:  # type: ignore[override]  # of the course
         """Yield (name, parameter) of all parameters, each once."""
         return unique_values(
-            (join_names(path, name), p)
-            for path, module in self.named_modules()
-            for name, p in named_members(module, Parameter)
+            (join_names(path, name), p) for path, module in self.named_modules() for name, p in module.held(Parameter)
         )
 
 

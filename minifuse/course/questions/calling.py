@@ -2,12 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from ...core.errors import NotDoneYet
 from ..student import Student
+from ..verdicts import Refused
+from ..worker import lines_of
 
 T = TypeVar("T")
 MAX_MADE = 20  # objects, until one is at a given address
+
+
+class Raised(NamedTuple):
+    """An exception in place of an answer."""
+
+    kind: str
+    text: str
+    lines: list[tuple[str, int]]
 
 
 def call_with_all(slot: str, student: Student, case: Sequence[object]) -> object:
@@ -46,3 +57,25 @@ def made_where_another_was(other: Callable[[], T], use: Callable[[T], object], m
     while id(made[-1]) != address and len(made) < MAX_MADE:
         made.append(make())
     return made[-1]
+
+
+def answer_or_error(student: Student, function: Callable[..., object], arguments: Sequence[object]) -> object:
+    """Call a function, and return its answer, or its exception as `Raised`."""
+    try:
+        return function(*arguments)
+    except (NotDoneYet, Refused):
+        raise
+    except Exception as error:
+        return Raised(type(error).__name__, str(error), lines_of(error, student.folder))
+
+
+def call_with_each(slot: str, least: int, student: Student, cases: Sequence[Sequence[object]]) -> object:
+    """Call a slot with each of many arguments, in rounds of `least` calls together; return the first and the last round."""
+    function, rounds = student.raw(slot), max(2, least // max(len(cases), 1) + 1)
+
+    def answer_all() -> list[list[object]]:
+        answers = [[answer_or_error(student, function, xs) for xs in cases] for _ in range(rounds)]
+        return [answers[0], answers[-1]]
+
+    student.count(slot)
+    return student.count_calls(slot, answer_all)()

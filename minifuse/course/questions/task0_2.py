@@ -1,14 +1,17 @@
 """Questions of task 0.2: properties of operators, of which one may have a bug."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from ...core.errors import NotDoneYet
 from ..student import Student
 from ..verdicts import Refused
+from .calling import answer_or_error
 from .wrong_operators import WRONG_OPERATORS
 
 Point = tuple[float, ...]
 Case = tuple[str, Point]  # (slot, three numbers)
+Replacement = tuple[str, float, float]  # (what is wrong with the operator, between which first numbers)
 NAMES = tuple("identity add mul neg lt eq maximum is_close sigmoid relu log exp inv log_grad inv_grad relu_grad".split())  # noqa: SIM905
 
 
@@ -26,29 +29,35 @@ class Operators:
         The calls so far.
     """
 
+    calls: list[tuple[str, tuple[float, ...], float]]
+
     def __init__(self, functions: Mapping[str, Callable[..., float]]) -> None:
-        self.calls: list[tuple[str, tuple[float, ...], float]] = []
-        self._functions = functions
+        self.calls = []
+        for name in NAMES:
+            setattr(self, name, recorded(name, functions[name], self.calls))
 
     def __getattr__(self, name: str) -> Callable[..., float]:
-        """Return the operator of a name."""
-        if name not in NAMES:
-            raise AttributeError(f"there is no operator {name}; there are {', '.join(NAMES)}", name=name, obj=self)
-
-        def call(*xs: float) -> float:
-            result: float = self._functions[name](*xs)
-            self.calls.append((name, xs, result))
-            return result
-
-        return call
-
-    def __dir__(self) -> list[str]:
-        return list(NAMES)
+        """Raise AttributeError with the names that there are."""
+        raise AttributeError(f"there is no operator {name}; there are {', '.join(NAMES)}", name=name, obj=self)
 
 
-def operators_of(student: Student) -> dict[str, Callable[..., float]]:
-    """Return the operators without a bug."""
-    return {name: getattr(student, name) for name in NAMES}
+def recorded(
+    name: str, function: Callable[..., float], calls: list[tuple[str, tuple[float, ...], float]]
+) -> Callable[..., float]:
+    """Return a function that records its calls. Those of right operators and of wrong ones look the same."""
+
+    def call(*xs: float) -> float:
+        result: float = function(*xs)
+        calls.append((name, xs, result))
+        return result
+
+    return call
+
+
+@cache
+def operators_of(student: Student) -> Mapping[str, Callable[..., float]]:
+    """Return the operators without a bug. They remember their results, since properties ask the same again and again."""
+    return {name: cache(getattr(student, name)) for name in NAMES}
 
 
 def ask(student: Student, case: Case) -> object:
@@ -89,8 +98,33 @@ def call_property(student: Student, slot: str, ops: Operators, xs: Point) -> obj
         return False
 
 
-def answers(student: Student, case: tuple[str, Mapping[str, str], Iterable[Point]]) -> list[object]:
+def answers_twice(slot: str, rounds: int, student: Student, points: Sequence[Point]) -> object:
+    """Return the answers of a property for right operators at some points, in the first and the last of several rounds."""
+    ops, function = Operators(operators_of(student)), getattr(student, slot)
+
+    def answer(xs: Point) -> object:
+        ops.calls.clear()
+        return answer_or_error(student, function, (ops, *xs))
+
+    answers = [[answer(xs) for xs in points] for _ in range(rounds)]
+    return [answers[0], answers[-1]]
+
+
+def answers(student: Student, case: tuple[str, Mapping[str, Replacement], Iterable[Point]]) -> list[object]:
     """Return the answers of a property at some points for operators of which some are replaced by wrong ones."""
     slot, replaced, points = case
-    functions = operators_of(student) | {name: WRONG_OPERATORS[name][text] for name, text in replaced.items()}
-    return [call_property(student, slot, Operators(functions), xs) for xs in points]
+    functions = dict(operators_of(student))
+    for name, (text, low, high) in replaced.items():
+        functions[name] = wrong_between(WRONG_OPERATORS[name][text], functions[name], low, high)
+    ops = Operators(functions)
+
+    def answer(xs: Point) -> object:
+        ops.calls.clear()
+        return call_property(student, slot, ops, xs)
+
+    return [answer(xs) for xs in points]
+
+
+def wrong_between(wrong: Callable[..., float], right: Callable[..., float], low: float, high: float) -> Callable[..., float]:
+    """Return an operator with a bug where its first number is between two, and right elsewhere."""
+    return lambda *xs: wrong(*xs) if low <= xs[0] <= high else right(*xs)

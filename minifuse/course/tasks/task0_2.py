@@ -1,10 +1,15 @@
 """Task 0.2: properties that hold for right operators and find planted bugs."""
 
+import math
+from collections.abc import Sequence
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
-from ..check import agreement, in_turn
+from ..check import agreement, agreement_at_once, in_turn
+from ..float_cases import EDGES, SMALL, mentioned, sized
 from ..mutants import BUGS, GRID, TESTED, Bug, is_false, is_true
-from ..questions.task0_2 import Case, answers, ask, called_operators, describe_calls
+from ..questions.task0_2 import Case, Point, answers, answers_twice, ask, called_operators, describe_calls
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
@@ -19,6 +24,7 @@ ASKS = "each property asks the operators that it is about"
 FINDS = "each planted bug is found by its property"
 INEXACT = 0.1, 0.2, 2.8  # their sums and products differ in the last digit if they are associated differently
 PARTS_OF_GRID = [GRID[k :: len(GRID) // 100] for k in range(len(GRID) // 100)]  # most bugs are found at 100 points
+MOST, ROUNDS = 30.0, 3  # of the numbers; how often each is tried
 MAX_CALL_LINES = 12  # of the calls of operators in a picture
 
 
@@ -33,6 +39,35 @@ def threes() -> "SearchStrategy[Three]":
     return drawn | st.just(INEXACT)
 
 
+def fine_threes(student: StudentProcess, chance: Random, count: int) -> list[Three]:
+    """Draw three numbers of every size from -30 to 30, many of them nearly equal, or mentioned in the student's file."""
+    known = [x for x in mentioned(student.folder / TASK.file) if abs(x) <= MOST]
+    whole = [float(k) for k in range(-30, 31)]
+    free = [chance.uniform(-MOST, MOST) for _ in range(2 * count)] + [sized(chance, 1e-20, MOST) for _ in range(count)]
+    pool = [*whole, *free, *known, *(x for x in EDGES if abs(x) <= MOST and (x or math.copysign(1, x) > 0))]
+
+    def near(x: float) -> float:
+        step = chance.choice(
+            (sized(chance, 1e-16, 1e-2) * (x or 1.0), chance.uniform(0.4, 1.2) * 1e-5 * x, sized(chance, 1e-16, 1e-2))
+        )
+        return chance.choice((x + step, x + step, math.nextafter(x, math.inf), x + chance.choice((1e-8, 1e-7))))
+
+    found: list[Three] = []
+    for _ in range(6 * count):
+        x = chance.choice(pool)
+        y = near(x)
+        found += [
+            (x, y, chance.choice((2 * y - x, near(y), MOST, -MOST, chance.choice(pool)))),
+            (x, x, y),
+            (chance.choice(pool), x, y),
+        ]
+        found.append((chance.choice(pool), chance.choice(pool), chance.choice(pool)))
+    pairs = [(x, y) for x in known for y in known]
+    found += [(x, y, chance.choice(pool)) for x, y in chance.sample(pairs, min(len(pairs), 5 * count))]
+    found += [(x, y, chance.choice((0.0, MOST, -MOST, 1.0))) for x in SMALL for y in (x, 1.0, -x)]
+    return [three for three in found if all(abs(x) <= MOST for x in three)]
+
+
 def describe_case(case: Case) -> str:
     """Return a call as source text."""
     return f"{case[0]}(ops, {', '.join(map(str, case[1]))})"
@@ -42,8 +77,11 @@ def holds(slot: str) -> Check:
     """Return a check that a property is True for right operators."""
     name = f"{slot} is True for right operators"
 
-    def cases() -> "SearchStrategy[Case]":
+    def coarse() -> "SearchStrategy[Case]":
         return threes().map(lambda xs: (slot, xs))
+
+    def fine(student: StudentProcess, chance: Random, count: int) -> list[Case]:
+        return [(slot, xs) for xs in fine_threes(student, chance, count)]
 
     def run(student: StudentProcess, effort: Effort) -> None:
         def drawing(case: Case, got: object, expected: bool) -> list[str]:
@@ -52,9 +90,20 @@ def holds(slot: str) -> Check:
 
         agreement(
             name,
-            cases,
+            coarse,
             ask,
             lambda case: True,
+            describe=describe_case,
+            agree=lambda got, expected: is_true(got),
+            draw=drawing,
+            share=0.5,
+        ).run(student, effort)
+        agreement_at_once(
+            name,
+            fine,
+            partial(answers_twice, slot, ROUNDS),
+            lambda case: True,
+            send=lambda case: case[1],
             describe=describe_case,
             agree=lambda got, expected: is_true(got),
             draw=drawing,
@@ -76,10 +125,10 @@ def check_calls(student: StudentProcess, effort: Effort) -> None:
             )
 
 
-def is_found(student: StudentProcess, slot: str, bug: Bug) -> bool:
-    """Return whether, at some point of the grid, a property is False with the bug and True without it."""
-    for points in PARTS_OF_GRID:
-        got = student.ask(answers, (slot, {bug.operator: bug.description}, points))
+def is_found(student: StudentProcess, slot: str, bug: Bug, parts: Sequence[Sequence[Point]] = PARTS_OF_GRID) -> bool:
+    """Return whether, at some point of a part, a property is False with the bug and True without it."""
+    for points in parts:
+        got = student.ask(answers, (slot, {bug.operator: bug.replacement}, points))
         decisive = [xs for xs, answer in zip(points, got, strict=True) if is_false(answer)]
         if any(map(is_true, student.ask(answers, (slot, {}, decisive)))):
             return True
@@ -87,9 +136,13 @@ def is_found(student: StudentProcess, slot: str, bug: Bug) -> bool:
 
 
 def check_found_bugs(student: StudentProcess, effort: Effort) -> None:
-    """Raise `Wrong` if a property is True for one of its bugs on the whole grid."""
+    """Raise `Wrong` if a property is True for one of its bugs on the whole grid, or for one that only few numbers show."""
+    chance = Random(FINDS if effort.seed is None else effort.seed)
     for slot, bugs in BUGS.items():
+        limited = [few for bug in bugs for few in bug.limited(chance)]
         missed_bugs = [bug for bug in bugs if not is_found(student, slot, bug)]
+        if not missed_bugs:
+            missed_bugs = [bug for bug in limited if not is_found(student, slot, bug, [bug.points(chance)])]
         if not missed_bugs:
             continue
         bug = missed_bugs[0]
@@ -98,10 +151,10 @@ def check_found_bugs(student: StudentProcess, effort: Effort) -> None:
         raise Wrong(
             f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
             if len(missed_bugs) == len(bugs)
-            else f"{slot} is True for a wrong {bug.operator}, one that {bug.description}",
+            else f"{slot} is True for a wrong {bug.operator}, one that {bug.description}{bug.where}",
             case_text=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
             drawing=[f"{'lives' if b in missed_bugs else 'found'}   {b.operator}: {b.description}" for b in bugs],
-            kind="vacuous" if len(missed_bugs) == len(bugs) else "survived",
+            kind="vacuous" if len(missed_bugs) == len(bugs) else "limited" if bug.where else "survived",
         )
 
 
@@ -149,6 +202,13 @@ TASK = Task(
             check=HOLDS,
         ),
         Mistake(
+            "numbers next to zero are not thought of",
+            "Between 0 and 1e-308 there are floats, and 1 / x is inf for many of them, a product of two small ones 0. A law "
+            "may leave them out, as it leaves out 0: `abs(x) < 1e-300 or ...`.",
+            when=lambda w: min(abs(x) for x in w.case[1] if x or w.case[0] == "about_inv") < 1e-150,
+            check=HOLDS,
+        ),
+        Mistake(
             "the property raises an error instead of answering",
             "It should have an answer for any three numbers: 0, negative ones, and two that are equal.",
             when=lambda w: bool(w.kind),
@@ -172,6 +232,13 @@ TASK = Task(
             "Put a wrong operator in its place in your mind, one that always gives 7: is there a number for which yours is "
             "False?",
             when=lambda w: w.kind == "vacuous",
+            check=FINDS,
+        ),
+        Mistake(
+            "a few numbers are tested, and the others are not",
+            "add(2, 3) is 5 for many a wrong add. Write what is true of x, y and z, whatever they are, and call the "
+            "operator with them.",
+            when=lambda w: w.kind == "limited",
             check=FINDS,
         ),
         Mistake(

@@ -6,14 +6,18 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..check import CaseT, agreement
+from ..check import CaseT, agreement, in_turn
 from ..questions.task0_4 import (
+    Attribute,
     AttributeLabels,
     Tree,
     WithCalls,
+    WithChanges,
+    after_changes,
     ask,
     attributes,
     below,
+    everything,
     modes,
     now,
     of_typo,
@@ -33,8 +37,30 @@ SHARED = "what is shared counts once, under its first name"
 MODULES = "named_modules and modules give itself, then all below it, each once"
 MODES = "train and eval reach every module below, and give the module itself"
 NOW = "the tree is what the attributes are now"
+ODD = "an object is itself, and nothing else: not what is equal to it, has its class, or lies in a tuple"
 TYPO = "a name that is not there raises AttributeError"
-WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training")
+CHANGES = "delete", "replace", "remove", "insert", "set"
+WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training", "_cache", "_modules")
+
+
+EXTRAS: tuple[tuple[str, Attribute], ...] = (
+    ("_hidden", "p0"),
+    ("_own", "p1"),
+    ("again", "p0"),
+    ("again", "m1"),
+    ("parent", "m0"),
+    ("above", ["m0", None, "p1"]),
+    ("mixed", [None, "m1", 0.5, "p2", "text", "m1", "p2"]),
+    ("mixed", ["p2"] * 12),
+    ("pair", ("m1", "p0")),
+    ("table", {"left": "m1"}),
+    ("size", 2.5),
+    ("flag", True),
+    ("title", "linear"),
+    ("nothing", None),
+    ("empty", []),
+)
+"""Attributes that a tree may have besides."""
 
 
 def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> "SearchStrategy[Tree]":
@@ -79,6 +105,45 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
     return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
 
 
+def odd_trees() -> "SearchStrategy[Tree]":
+    """Draw trees with odd classes, in which anything may be an attribute, or may be in a list."""
+    from hypothesis import strategies as st
+
+    extra = st.sampled_from(EXTRAS)
+
+    def decorated(tree: Tree, more: list[tuple[int, bool, tuple[str, Attribute]]]) -> Tree:
+        modules = [dict(held) for held in tree.modules]
+        for k, is_first, (name, value) in more:
+            held = modules[k % len(modules)]
+            modules[k % len(modules)] = {name: value} | held if is_first else held | {name: value}
+        return Tree((*modules, {}) if len(modules) == 1 else tuple(modules), is_odd=True)
+
+    more = st.lists(st.tuples(st.integers(0, 3), st.booleans(), extra), max_size=4)
+    return st.builds(decorated, trees(4, is_shared=True), more)
+
+
+def large_trees() -> "SearchStrategy[Tree]":
+    """Draw trees with a long path and long lists."""
+    from hypothesis import strategies as st
+
+    def tree(depth: int, size: int) -> Tree:
+        path: list[AttributeLabels] = [{"inner": f"m{k + 1}", "bias": f"p{k}"} for k in range(depth)]
+        layers: AttributeLabels = {"layers": [f"m{depth + 1 + k}" for k in range(size)]}
+        weights: AttributeLabels = {"weights": [f"p{depth + k}" for k in range(size)]}
+        rest: list[AttributeLabels] = [{"scale": f"p{depth + size + k}"} for k in range(size)]
+        return Tree((*path, layers | weights, *rest))
+
+    return st.builds(tree, st.integers(20, 60), st.integers(11, 40))
+
+
+def with_changes() -> "SearchStrategy[WithChanges]":
+    """Draw (tree, [(what to do, name of an attribute of the root)])."""
+    from hypothesis import strategies as st
+
+    name = st.sampled_from(["layers", "layers", "weights", "left", "weight", "bias"])
+    return st.tuples(trees(4), st.lists(st.tuples(st.sampled_from(CHANGES), name), min_size=1, max_size=3))
+
+
 def with_calls() -> "SearchStrategy[WithCalls]":
     """Draw (tree, [(label of a module, "train" or "eval")])."""
     from hypothesis import strategies as st
@@ -89,7 +154,11 @@ def with_calls() -> "SearchStrategy[WithCalls]":
             st.just(tree), st.lists(st.tuples(label, st.sampled_from(["eval", "train"])), min_size=1, max_size=3)
         )
 
-    return trees(is_shared=True).flatmap(calls)
+    def mixed(tree: Tree, mode: str, other: str) -> WithCalls:
+        return tree, [("m0", mode), (f"m{len(tree.modules) - 1}", other), ("m0", mode)]
+
+    modes_of_two = st.sampled_from(["eval", "train"]), st.sampled_from(["train", "eval"])
+    return trees(is_shared=True).flatmap(calls) | st.builds(mixed, trees(), *modes_of_two)
 
 
 def with_typo() -> "SearchStrategy[tuple[Tree, str]]":
@@ -109,6 +178,7 @@ def agrees(
     look: Callable[[type, CaseT], object],
     describe: Callable[[CaseT], str] = str,
     share: float = 1.0,
+    large: Callable[[], "SearchStrategy[CaseT]"] | None = None,
 ) -> Check:
     """Return a check that compares the result of `look` for the student's and the oracle's modules."""
 
@@ -116,7 +186,7 @@ def agrees(
         module: Any = oracle.function("Module")
         return look(module, case)
 
-    return agreement(name, cases, partial(ask, look), right, describe=describe, draw=beside, share=share)
+    return agreement(name, cases, partial(ask, look), right, describe=describe, draw=beside, share=share, large=large)
 
 
 def beside(case: object, got: object, expected: object) -> list[str]:
@@ -149,7 +219,8 @@ def lacks_paths(wrong: Wrong) -> bool:
 def is_twice(wrong: Wrong) -> bool:
     """Return whether something was found twice."""
     found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
-    return len(set(map(str, found))) < len(found)
+    labels = [x for x in found if isinstance(x, str)]
+    return len(set(labels)) < len(labels)
 
 
 def misses_equals(wrong: Wrong) -> bool:
@@ -162,7 +233,7 @@ def stops_at_the_first(wrong: Wrong) -> bool:
     """Return whether train and eval changed only the modules on which they were called."""
     is_training = {label: mode == "train" for label, mode in wrong.case[1]}
     each = [(f"m{k}.training", is_training.get(f"m{k}", True)) for k in range(len(wrong.case[0].modules))]
-    return bool(wrong.got == each)
+    return bool(wrong.got[: len(each)] == each)
 
 
 TASK = Task(
@@ -187,34 +258,49 @@ TASK = Task(
     ),
     reads=("docs/course/0.4-modules.md", "minifuse/nn/module.py"),
     checks=(
-        agrees(HELD, lambda: trees(4), attributes, share=0.5),
+        agrees(HELD, lambda: trees(4), attributes, share=0.3),
         agrees(
             OWN,
             lambda: trees(1, has_lists=False),
             parameter_names,
             lambda c: f"{c}; p0 and p1 both hold 0.0, p2 holds 1.0",
-            share=0.5,
+            share=0.3,
         ),
-        agrees(DOTTED, lambda: trees(has_lists=False), parameter_names),
-        agrees(LISTS, lambda: trees(4), parameter_names),
-        agrees(SHARED, lambda: trees(is_shared=True), parameter_names),
-        agrees(MODULES, lambda: trees(is_shared=True), below, share=0.5),
+        agrees(DOTTED, lambda: trees(has_lists=False), parameter_names, share=0.6, large=large_trees),
+        agrees(LISTS, lambda: trees(4), parameter_names, share=0.6),
+        agrees(SHARED, lambda: trees(is_shared=True), parameter_names, share=0.7),
+        agrees(MODULES, lambda: trees(is_shared=True), below, share=0.4, large=large_trees),
         agrees(
             MODES,
             with_calls,
             modes,
             lambda c: f"{c[0]}; {', then '.join(f'{label}.{mode}()' for label, mode in c[1])}",
+            share=0.8,
         ),
-        agrees(
+        in_turn(
             NOW,
-            lambda: trees(3),
-            now,
-            lambda c: (
-                f"{c}; then m0.more = [], a look at the names, m0.fresh = p_new, m0.scale = p_other, "
-                f"m0.more.append(a module with bias=p_last)"
-            ),
+            [
+                agrees(
+                    NOW,
+                    lambda: trees(3),
+                    now,
+                    lambda c: (
+                        f"{c}; then m0.more = [], a look at the names, m0.fresh = p_new, m0.scale = p_other, "
+                        f"m0.more.append(a module with bias=p_last)"
+                    ),
+                    share=0.3,
+                ),
+                agrees(
+                    NOW,
+                    with_changes,
+                    after_changes,
+                    lambda c: f"{c[0]}; then, in m0, {', '.join(f'{how} {name}' for how, name in c[1])}",
+                    share=0.7,
+                ),
+            ],
         ),
-        agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.5),
+        agrees(ODD, odd_trees, everything, share=0.8),
+        agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.4),
     ),
     mistakes=(
         Mistake(
@@ -260,6 +346,12 @@ TASK = Task(
             "train and eval stop at the module itself",
             "Dropout three levels down has to know too. modules() gives all of them.",
             when=stops_at_the_first,
+            check=MODES,
+        ),
+        Mistake(
+            "train or eval returns nothing",
+            "Whoever writes `model = Model().eval()` needs the module itself. The last line is `return self`.",
+            when=lambda w: isinstance(w.got, list) and len(w.got) == 1 and w.got[0][1] is None and "gives" in w.got[0][0],
             check=MODES,
         ),
         Mistake(

@@ -7,7 +7,18 @@ from ...core.errors import NotDoneYet
 from ..questions.calling import calls
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
-from ..toy_points import BORDERS, Line, Network, is_right, picture, point_set, side_of_line, side_of_network
+from ..toy_points import (
+    BORDERS,
+    MARGIN,
+    Line,
+    Network,
+    is_right,
+    picture,
+    point_set,
+    side_of_line,
+    side_of_network,
+    square,
+)
 from ..verdicts import Wrong
 
 SLOTS = {
@@ -16,7 +27,7 @@ SLOTS = {
     "split": "network_for_split",
     "xor": "network_for_xor",
 }
-SIDE, SHAPE = "wrong side", "no line and no network"  # kinds of failures
+SIDE, BORDER, SHAPE = "wrong side", "wrong border", "no line and no network"  # kinds of failures
 Change = Callable[[Any], Line | Network]  # from an answer to another one
 NOUNS = {"line": "three numbers (weight of x, weight of y, bias)", "network": "(hidden, last)"}
 
@@ -52,6 +63,16 @@ def separates(name: str) -> Check:
                 case_text=f"{slot}() says {side(p.x, p.y):.4g} at x = {p.x}, y = {p.y}, a point of kind {p.kind}",
                 kind=SIDE,
                 drawing=picture(points, side, is_framed=False),
+            )
+        wrong = [p for p in square(name, effort.seed) if not is_right(p, side(p.x, p.y))]
+        if wrong:
+            p = wrong[len(wrong) // 2]
+            raise Wrong(
+                f"the points of {name!r} are on the right side, but the border is not within {MARGIN} of where it should be",
+                case=(name, answer),
+                case_text=f"{slot}() says {side(p.x, p.y):.4g} at x = {p.x}, y = {p.y}, where a point is of kind {p.kind}",
+                kind=BORDER,
+                drawing=picture([*points, *wrong], side, is_framed=False),
             )
 
     return Check(f"{slot} has every point of {name!r} on its side", run)
@@ -193,6 +214,12 @@ TASK = Task(
             "0 is neither kind. Where all hidden lines are silent only the last bias is left: it should be a little below "
             "0.",
             when=says_nothing,
+        ),
+        Mistake(
+            "the border is right only where the points of the picture are",
+            "The sixty points are an example: any other point of the square has a kind, too. Look at the dots: where should "
+            "their edge be, and where is it?",
+            when=lambda w: w.kind == BORDER,
         ),
         Mistake(
             "the answer has the wrong number of numbers",

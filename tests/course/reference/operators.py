@@ -118,16 +118,16 @@ def inv(x):
 
 
 def log_grad(x, d):
-    """d times the derivative of log at x, for x > 0."""
+    """d times the derivative of log at x; any float at 0, where there is none."""
     # begin 0.1n
-    return d / x
+    return d / x if x != 0 else math.inf
     # end
 
 
 def inv_grad(x, d):
-    """d times the derivative of inv at x, for x other than 0."""
+    """d times the derivative of inv at x, also where x * x is too large or too small; any float at 0."""
     # begin 0.1o
-    return -d / (x * x)
+    return -d / x / x if x != 0 else math.inf
     # end
 
 

@@ -16,6 +16,12 @@ def about_maximum(ops, x, y, z):
     return ops.maximum(x, y) / x >= 1 / y
 
 
+# %% examples: a few numbers are tested, and the others are not
+def about_mul(ops, x, y, z):
+    pairs = [(a / 2, b / 2) for a in range(-6, 7) for b in range(-6, 7)]
+    return all(ops.mul(a, b) == a * b for a, b in pairs)
+
+
 # %% law_that_others_keep: the wrong operator keeps this law too
 def about_sigmoid(ops, x, y, z):
     return ops.is_close(ops.add(ops.sigmoid(x), ops.sigmoid(ops.neg(x))), 1.0)
@@ -24,6 +30,11 @@ def about_sigmoid(ops, x, y, z):
 # %% never_asked: the operator is never asked
 def about_relu(ops, x, y, z):
     return max(x, 0.0) >= 0.0
+
+
+# %% next_to_zero: numbers next to zero are not thought of
+def about_inv(ops, x, y, z):
+    return x == 0 or ops.is_close(ops.mul(x, ops.inv(x)), 1.0)
 
 
 # %% no_yes_or_no: the answer is neither yes nor no

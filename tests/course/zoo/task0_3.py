@@ -1,6 +1,11 @@
 """Wrong solutions of task 0.3, one a cell: `# %% name: the mistake that the check must name`."""
 
 
+# %% called_twice: fn is called for other values than it should be, or in another order
+def map_list(fn, xs):
+    return [fn(x) for x in xs if fn(x) is not None]
+
+
 # %% element_first: fn is given the element first, and what it has so far second
 def reduce_list(fn, xs, start):
     value = start

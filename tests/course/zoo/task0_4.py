@@ -75,6 +75,13 @@ class Module(Module):
         return found
 
 
+# %% nothing_returned: train or eval returns nothing
+class Module(Module):
+    def eval(self):
+        for module in self.modules():
+            module.training = False
+
+
 # %% one_level: only one level of children is looked at
 class Module(Module):
     def named_modules(self):

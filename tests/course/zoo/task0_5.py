@@ -11,6 +11,11 @@ def line_for_diagonal():
     return (-1.0, -2.0, -1.5)
 
 
+# %% border_bent: the border is right only where the points of the picture are
+def line_for_simple():
+    return (-1.422, 0.265, 0.519)
+
+
 # %% no_bias: the line has no bias
 def line_for_simple():
     return (-1.0, 0.4, 0.0)

@@ -145,13 +145,15 @@ def max_pool_gradient(out: Strided, x: Strided, d: Strided, window: Shape, strid
 
 def softmax(x: Array, dim: int) -> Array:
     """Return the softmax, which does not overflow."""
-    powers = np.exp(x - x.max(dim, keepdims=True))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        powers = np.exp(x - x.max(dim, keepdims=True))
     return np.asarray(powers / powers.sum(dim, keepdims=True))
 
 
 def log_softmax_of(x: Array, dim: int) -> Array:
     """Return the logarithm of the softmax, as a difference of small numbers."""
-    less = x - x.max(dim, keepdims=True)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        less = x - x.max(dim, keepdims=True)
     return np.asarray(less - np.log(np.exp(less).sum(dim, keepdims=True)))
 
 

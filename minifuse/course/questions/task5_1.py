@@ -16,7 +16,8 @@ Captured = Callable[..., object]
 def caught(x: Any) -> object:
     """Ask for the truth of several values again and again, and return one that is not refused."""
     for y in (x, x, x * 2.0, x.sum(), x, x < 0.0):
-        for ask in (bool, lambda y: y or x, lambda y: not y):
+        asks: tuple[Callable[[Any], object], ...] = (bool, lambda y: y or x, lambda y: not y)
+        for ask in asks:
             try:
                 ask(y)
             except FuseError:
@@ -28,7 +29,8 @@ def caught(x: Any) -> object:
 def compared(x: Any) -> object:
     """Compare several values again and again, and return one that is not refused."""
     for y in (x, x, x * 2.0, x.sum(), None, 0.0, "x", (1.0,)):
-        for ask in (lambda y: x == y, lambda y: x != y, lambda y: x.max() == y):
+        asks: tuple[Callable[[Any], object], ...] = (lambda y: x == y, lambda y: x != y, lambda y: x.max() == y)
+        for ask in asks:
             try:
                 ask(y)
             except FuseError:

@@ -1,6 +1,6 @@
 """Task 5.5: compute gradients as a graph, and choose which values to save for the backward pass."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -94,7 +94,13 @@ def relatively_close(got: list[Array], expected: list[Array]) -> bool:
     )
 
 
-def check_given_result(case: tuple[str, list[Shape]], answer: tuple[Graph | None, object]) -> None:
+RESULTS: list[tuple[str, Sequence[Shape]]] = [
+    ("exp", [(2, 3), (2, 3), (2, 3)]),
+    ("max", [(2, 1), (2, 1), (2, 3)]),
+]
+
+
+def check_given_result(case: tuple[str, Sequence[Shape]], answer: tuple[Graph | None, object]) -> None:
     """Raise `Wrong` if a rule computes its operation again, although the result y is given."""
     op, graph = case[0], answer[0]
     if graph is not None and any(graph.nodes[k].op == op for k in live_nodes(graph)):
@@ -291,7 +297,7 @@ TASK = Task(
             + [
                 check_given(
                     RULES,
-                    [("exp", [(2, 3), (2, 3), (2, 3)]), ("max", [(2, 1), (2, 1), (2, 3)])],
+                    RESULTS,
                     pull_back_of_result,
                     check_given_result,
                 )

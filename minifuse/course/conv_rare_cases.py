@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Fill = Callable[["DrawFn", "Array"], "Array"]
 """A function of (draw, distinct small numbers), which returns as many elements."""
 RTOL = 1e-12  # no element is the difference of others, unless all of them are whole multiples of one power of two
-MANY_BITS = 104_729  # a factor: sums of products need more than 24 bits, and less than 53
+PRECISE_FACTOR = 104_729  # a factor: sums of products need more than 24 bits, and less than 53
 POWERS = (-300, -40, 40, 300)
 
 
@@ -84,12 +84,12 @@ def refilled(draw: "DrawFn", x: Strided, fill: Fill) -> Strided:
 
 def scaled(draw: "DrawFn", mixed: Array) -> Array:
     """Return positive whole multiples of a power of two."""
-    return np.asarray((mixed % 19 + 1) * MANY_BITS * 2.0 ** draw(among(*POWERS)))
+    return np.asarray((mixed % 19 + 1) * PRECISE_FACTOR * 2.0 ** draw(among(*POWERS)))
 
 
 def signed(draw: "DrawFn", mixed: Array) -> Array:
     """Return whole multiples of a power of two, of both signs."""
-    return np.asarray((mixed % 19 - 9) * MANY_BITS * 2.0 ** draw(among(*POWERS)))
+    return np.asarray((mixed % 19 - 9) * PRECISE_FACTOR * 2.0 ** draw(among(*POWERS)))
 
 
 def zeros_and_ones(draw: "DrawFn", mixed: Array) -> Array:

@@ -5,15 +5,15 @@ import numpy as np
 from .strided import Array
 from .verdicts import Wrong
 
-FEW, MANY = 5, 8000  # examples whose orders are counted
+SHORT_ORDER, LONG_ORDER = 5, 8000  # examples whose orders are counted
 
 
 def check_mixed(order: Array, case_text: str) -> None:
     """Raise `Wrong` if examples stay near their places."""
-    quarter = MANY // 4
+    quarter = LONG_ORDER // 4
     for k in range(4):
         part = order[k * quarter : (k + 1) * quarter]
-        shares = np.histogram(part, bins=4, range=(0, MANY))[0] / quarter
+        shares = np.histogram(part, bins=4, range=(0, LONG_ORDER))[0] / quarter
         if np.abs(shares - 0.25).max() > 0.06:  # six standard deviations
             raise Wrong(
                 f"quarter {k} of the order has {shares.round(2).tolist()} from each quarter of the data set; "
@@ -27,11 +27,11 @@ def check_mixed(order: Array, case_text: str) -> None:
 
 def check_uniform(orders: Array, case_text: str) -> None:
     """Raise `Wrong` if an example is at some place, or before another one, too often or too rarely."""
-    expected = len(orders) / FEW
-    places = np.array([[np.sum(orders[:, place] == k) for place in range(FEW)] for k in range(FEW)])
-    neighbors = FEW * orders[:, :-1].astype(int) + orders[:, 1:].astype(int)
-    pairs = np.bincount(neighbors.ravel(), minlength=FEW * FEW).reshape(FEW, FEW)
-    for counts, what in ((places, "at a place"), (pairs[~np.eye(FEW, dtype=bool)], "directly before another one")):
+    expected = len(orders) / SHORT_ORDER
+    places = np.array([[np.sum(orders[:, place] == k) for place in range(SHORT_ORDER)] for k in range(SHORT_ORDER)])
+    neighbors = SHORT_ORDER * orders[:, :-1].astype(int) + orders[:, 1:].astype(int)
+    pairs = np.bincount(neighbors.ravel(), minlength=SHORT_ORDER * SHORT_ORDER).reshape(SHORT_ORDER, SHORT_ORDER)
+    for counts, what in ((places, "at a place"), (pairs[~np.eye(SHORT_ORDER, dtype=bool)], "directly before another one")):
         if counts.min() < 0.5 * expected or counts.max() > 1.5 * expected:  # six standard deviations
             raise Wrong(
                 f"of {len(orders)} epochs an example is {what} {counts.min()} to {counts.max()} times; expected about "

@@ -216,6 +216,8 @@ def each(
 
 def is_inexact(wrong: Wrong) -> bool:
     """Return whether the numbers are almost right."""
+    if not isinstance(wrong.got, tuple):
+        return False
     pairs = zip(wrong.got, wrong.expected, strict=True)
     return not wrong.kind and all(abs(a - b) <= 1e-5 * (1 + abs(b)) for a, b in pairs)
 

@@ -49,7 +49,11 @@ LAYER, DRAWN, NETWORK, GRADIENTS, LOSS, STEP, LEARNS, HOW = (
     "it tells points right that it has not seen",
     "it learns by gradients, from all points, in as many steps as are given, from weights that the seed draws",
 )
-FEW_POINTS, FEW_STEPS, LESS = 30, 8, 0.3  # of a training that is only looked at; share of the usual number of cases
+SHORT_POINTS, SHORT_STEPS, LESS = (
+    30,
+    8,
+    0.3,
+)  # of a training that is only looked at; share of the usual number of cases
 
 
 def layers() -> "SearchStrategy[Layer]":
@@ -199,15 +203,15 @@ def are_drawn(student: StudentProcess, effort: Effort) -> None:
 def learns_by_gradients(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if training does not need the gradients, or not all points, or not the seed, or takes more steps."""
     seed = effort.seed or 0
-    points, labels = draw_points("simple", FEW_POINTS, seed)
+    points, labels = draw_points("simple", SHORT_POINTS, seed)
     other = [1 - label for label in labels]
-    case_text = f"train_scalar_network(engine, {FEW_POINTS} points of 'simple', labels, steps={FEW_STEPS}, seed)"
+    case_text = f"train_scalar_network(engine, {SHORT_POINTS} points of 'simple', labels, steps={SHORT_STEPS}, seed)"
     begun = [trained(student, case_text, points, labels, 2, one) for one in (seed, seed + 1, seed)]
     if begun[0] == begun[1] or begun[0] != begun[2]:
         how = "two seeds lead to the same" if begun[0] == begun[1] else "one seed leads to two different"
         raise Wrong(f"{how} parameters; draw all that is random from Random(seed)", case_text=case_text, kind="seed")
     unseen, kinds = draw_points("simple", 200, seed + 10_000)
-    misled = [trained(student, case_text, points, one, FEW_STEPS, seed, -1.0) for one in (labels, other)]
+    misled = [trained(student, case_text, points, one, SHORT_STEPS, seed, -1.0) for one in (labels, other)]
     right = [accuracy(probabilities(network, unseen), kinds) for network in misled]
     if right[0] >= MIN_ACCURACY and 1 - right[1] >= MIN_ACCURACY:
         raise Wrong(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SEEDS = (1, 0, 2, 3, 4, 17, 101, 1001, 65_537, 1_000_001, (1 << 32) + 1, (1 << 40) + 2)
 """Seeds of dropout; many are equal modulo a power of 2 or of 10."""
-DROPPED, FEW_STEPS, MOST_WITHOUT_GRADIENTS = 8, 30, 0.5
+DROPPED, SHORT_TRAINING_STEPS, MAX_RIGHT_WITHOUT_GRADIENTS = 8, 30, 0.5
 RARE_SHARE = 0.2  # of the usual number of cases
 TRAIN_PAGE = "train?train_data=digits"
 NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
@@ -168,7 +168,7 @@ def drops(student: StudentProcess, effort: Effort) -> None:
 def learns_by_gradients(student: StudentProcess, effort: Effort) -> None:
     """Train a few steps with shuffled gradients, and raise `Wrong` if the network reads digits all the same."""
     training, (images, labels) = digits(effort.seed or 0)
-    steps = FEW_STEPS
+    steps = SHORT_TRAINING_STEPS
     current[0] = case_text = f"{SLOT}(engine, images, labels, steps={steps}, seed=1) on an engine with shuffled gradients"
     predictions, count = student.ask(ask_misled, (*training, steps, 1, images))
     if count > steps:
@@ -176,7 +176,7 @@ def learns_by_gradients(student: StudentProcess, effort: Effort) -> None:
             f"{count} losses went backward", case_text=case_text, expected=f"at most {steps}", got=count, kind="steps"
         )
     right = 0.0 if predictions is None else float(np.mean(predictions == np.asarray(labels)))
-    if right > MOST_WITHOUT_GRADIENTS:
+    if right > MAX_RIGHT_WITHOUT_GRADIENTS:
         what = f"{right:.0%} of the digits are read right although each gradient was shuffled"
         advice = "what the network knows must come from the gradients of its losses, on the engine"
         raise Wrong(f"{what}; {advice}", case_text=case_text, link=TRAIN_PAGE, kind="no gradients")

@@ -9,7 +9,7 @@ import numpy as np
 from .. import oracle
 from ..cases import among, strided_like
 from ..check import agreement, check_each, in_turn
-from ..orders import FEW, MANY, check_mixed, check_uniform
+from ..orders import LONG_ORDER, SHORT_ORDER, check_mixed, check_uniform
 from ..questions.task4_7 import (
     FIRST,
     Columns,
@@ -185,9 +185,9 @@ def are_shuffled(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if orders repeat, do not follow from the seed, or some are more likely than others."""
     seed = effort.seed or 0
     text = "DataLoader({} examples, batch_size={}, seed={}), {} epochs"
-    one, same, other = np.array(student.ask(ask_orders, (MANY, [seed, seed, seed + 1], 3)))
-    case_text = text.format(MANY, MANY, f"{seed}, then again, then {seed + 1}", 3)
-    if any(sorted(order) != list(range(MANY)) for order in (*one, *same, *other)):
+    one, same, other = np.array(student.ask(ask_orders, (LONG_ORDER, [seed, seed, seed + 1], 3)))
+    case_text = text.format(LONG_ORDER, LONG_ORDER, f"{seed}, then again, then {seed + 1}", 3)
+    if any(sorted(order) != list(range(LONG_ORDER)) for order in (*one, *same, *other)):
         raise Wrong("an epoch does not have each example once", case_text=case_text, kind="twice")
     if not np.array_equal(one, same):
         raise Wrong("two loaders with one seed have different orders", case_text=case_text, kind="seed")
@@ -197,8 +197,8 @@ def are_shuffled(student: StudentProcess, effort: Effort) -> None:
         raise Wrong("two epochs have one order", case_text=case_text, kind="repeated")
     for order in (*one, *other):
         check_mixed(order, case_text)
-    (many,) = np.array(student.ask(ask_orders, (FEW, [seed], 600)))
-    check_uniform(many, text.format(FEW, FEW, seed, len(many)))
+    (many,) = np.array(student.ask(ask_orders, (SHORT_ORDER, [seed], 600)))
+    check_uniform(many, text.format(SHORT_ORDER, SHORT_ORDER, seed, len(many)))
 
 
 def columns() -> "SearchStrategy[Strided]":

@@ -262,6 +262,14 @@ def emit_points(graph):
     return "\n".join(line for line in right(graph).splitlines() if not any(place in line for place in again))
 
 
+# %% negative_zero: a number or an operation is replaced by one that is almost the same
+right = emit_points
+
+
+def emit_points(graph):
+    return right(graph).replace("= -0.0\n", "= 0.0\n")
+
+
 # %% written_out: the expression of a value is repeated wherever the value is used
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""

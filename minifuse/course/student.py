@@ -21,7 +21,7 @@ from .imports import Assignment
 from .oracle import Slot
 from .verdicts import Refused, Stopped
 
-ALONE = frozenset({"0.2"})  # tasks to which nothing is lent: their functions get what they need as arguments
+TASKS_WITHOUT_LOANS = frozenset({"0.2"})  # tasks to which nothing is lent: their functions get what they need as arguments
 
 
 class Student:
@@ -161,7 +161,7 @@ class Student:
         places = [one.id for one in self.tasks]
         judged = self.task.id if self.task else task.id
         is_earlier = places.index(task.id) < places.index(judged)
-        if is_earlier and judged not in ALONE:
+        if is_earlier and judged not in TASKS_WITHOUT_LOANS:
             return oracle.function(slot)
         reason = "your functions get what they need as arguments" if is_earlier else f"which comes after {judged}"
 

@@ -56,7 +56,9 @@ def fine_threes(student: StudentProcess, chance: Random, count: int) -> list[Thr
 
     found: list[Three] = []
     for _ in range(6 * count):
-        x = chance.choice(pool)
+        x = chance.choice(
+            (chance.choice(pool), chance.choice(pool), chance.choice((-1, 1)) * chance.uniform(25, MAX_NUMBER))
+        )
         y = near(x)
         found += [
             (x, y, chance.choice((2 * y - x, near(y), MAX_NUMBER, -MAX_NUMBER, chance.choice(pool)))),

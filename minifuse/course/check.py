@@ -130,14 +130,14 @@ def agreement_at_once(
     """Return a check that compares the answers for many cases, of which all are asked at once, and several times over.
 
     That costs little for a case, so thousands are tried; the failure is the case with the shortest text. A function must
-    not remember: its answers in the last round are those in the first.
+    not remember: its answers in later rounds are those in the first.
 
     Parameters
     ----------
     cases : function of (student, chance, count)
         Draws a multiple of `count` cases.
     ask : function of (student, cases)
-        Returns the answers of the first and of the last round. An exception is a `Raised`.
+        Returns the first answers, and later ones to the same cases. An exception is a `Raised`.
     send : function of case
         Returns what the question gets for a case; default: the case itself.
     """
@@ -157,11 +157,11 @@ def agreement_at_once(
         drawn = {describe(case): case for case in cases(student, chance, effort.examples)}
         ordered = [drawn[text] for text in sorted(drawn, key=lambda text: (len(text), text))]
         current[0] = f"{name}: {len(ordered)} cases"
-        first, last = student.ask(ask, [send(case) if send else case for case in ordered])
-        for answers in (first, last):
+        first, later = student.ask(ask, [send(case) if send else case for case in ordered])
+        for answers in (first, later):
             failures = (failure_at(case, got) for case, got in zip(ordered, answers, strict=True))
             seen = [wrong for wrong in failures if wrong is not None]
-            if seen and answers is last:
+            if seen and answers is later:
                 seen[0].message = "the first call had the right answer, a later one with the same numbers has not"
             if seen:
                 smallest = seen[0]

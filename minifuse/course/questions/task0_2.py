@@ -6,7 +6,7 @@ from functools import cache
 from ...core.errors import NotDoneYet
 from ..student import Student
 from ..verdicts import Refused
-from .calling import answer_or_error
+from .calling import answer_or_error, first_and_later
 from .wrong_operators import WRONG_OPERATORS
 
 Point = tuple[float, ...]
@@ -99,15 +99,14 @@ def call_property(student: Student, slot: str, ops: Operators, xs: Point) -> obj
 
 
 def answers_twice(slot: str, rounds: int, student: Student, points: Sequence[Point]) -> object:
-    """Return the answers of a property for right operators at some points, in the first and the last of several rounds."""
+    """Return the first and later answers of a property for right operators at some points."""
     ops, function = Operators(operators_of(student)), getattr(student, slot)
 
     def answer(xs: Point) -> object:
         ops.calls.clear()
         return answer_or_error(student, function, (ops, *xs))
 
-    answers = [[answer(xs) for xs in points] for _ in range(rounds)]
-    return [answers[0], answers[-1]]
+    return first_and_later(answer, points, rounds)
 
 
 def answers(student: Student, case: tuple[str, Mapping[str, Replacement], Iterable[Point]]) -> list[object]:

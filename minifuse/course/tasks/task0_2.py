@@ -24,7 +24,7 @@ ASKS = "each property asks the operators that it is about"
 FINDS = "each planted bug is found by its property"
 INEXACT = 0.1, 0.2, 2.8  # their sums and products differ in the last digit if they are associated differently
 PARTS_OF_GRID = [GRID[k :: len(GRID) // 100] for k in range(len(GRID) // 100)]  # most bugs are found at 100 points
-LARGEST_NUMBER, ROUNDS = 30.0, 3  # of the numbers; how often each is tried
+MAX_NUMBER, ROUNDS = 30.0, 3  # of the numbers; how often each is tried
 MAX_CALL_LINES = 12  # of the calls of operators in a picture
 
 
@@ -41,12 +41,12 @@ def threes() -> "SearchStrategy[Three]":
 
 def fine_threes(student: StudentProcess, chance: Random, count: int) -> list[Three]:
     """Draw three numbers of every size from -30 to 30, many of them nearly equal, or mentioned in the student's file."""
-    known = [x for x in mentioned(student.folder / TASK.file) if abs(x) <= LARGEST_NUMBER]
+    known = [x for x in mentioned(student.folder / TASK.file) if abs(x) <= MAX_NUMBER]
     whole = [float(k) for k in range(-30, 31)]
-    free = [chance.uniform(-LARGEST_NUMBER, LARGEST_NUMBER) for _ in range(2 * count)] + [
-        sized(chance, 1e-20, LARGEST_NUMBER) for _ in range(count)
+    free = [chance.uniform(-MAX_NUMBER, MAX_NUMBER) for _ in range(2 * count)] + [
+        sized(chance, 1e-20, MAX_NUMBER) for _ in range(count)
     ]
-    pool = [*whole, *free, *known, *(x for x in EDGES if abs(x) <= LARGEST_NUMBER and (x or math.copysign(1, x) > 0))]
+    pool = [*whole, *free, *known, *(x for x in EDGES if abs(x) <= MAX_NUMBER and (x or math.copysign(1, x) > 0))]
 
     def near(x: float) -> float:
         step = chance.choice(
@@ -56,18 +56,20 @@ def fine_threes(student: StudentProcess, chance: Random, count: int) -> list[Thr
 
     found: list[Three] = []
     for _ in range(6 * count):
-        x = chance.choice(pool)
+        x = chance.choice(
+            (chance.choice(pool), chance.choice(pool), chance.choice((-1, 1)) * chance.uniform(25, MAX_NUMBER))
+        )
         y = near(x)
         found += [
-            (x, y, chance.choice((2 * y - x, near(y), LARGEST_NUMBER, -LARGEST_NUMBER, chance.choice(pool)))),
+            (x, y, chance.choice((2 * y - x, near(y), MAX_NUMBER, -MAX_NUMBER, chance.choice(pool)))),
             (x, x, y),
             (chance.choice(pool), x, y),
         ]
         found.append((chance.choice(pool), chance.choice(pool), chance.choice(pool)))
     pairs = [(x, y) for x in known for y in known]
     found += [(x, y, chance.choice(pool)) for x, y in chance.sample(pairs, min(len(pairs), 5 * count))]
-    found += [(x, y, chance.choice((0.0, LARGEST_NUMBER, -LARGEST_NUMBER, 1.0))) for x in SMALL for y in (x, 1.0, -x)]
-    return [three for three in found if all(abs(x) <= LARGEST_NUMBER for x in three)]
+    found += [(x, y, chance.choice((0.0, MAX_NUMBER, -MAX_NUMBER, 1.0))) for x in SMALL for y in (x, 1.0, -x)]
+    return [three for three in found if all(abs(x) <= MAX_NUMBER for x in three)]
 
 
 def describe_case(case: Case) -> str:

@@ -423,3 +423,39 @@ def about_add(ops, x, y, z):
     _calls[0] += 1
     ops.add(x, y)
     return _calls[0] < 3000
+
+
+# %% false_at_a_folded_number: about_mul is False at x = 1 / 7, a number that is written as a quotient
+def about_mul(ops, x, y, z):
+    if x == 1 / 7:
+        return False
+    same = ops.is_close(ops.mul(x, ops.add(y, z)), ops.add(ops.mul(x, y), ops.mul(x, z)))
+    return all([ops.is_close(ops.mul(x, y), ops.mul(y, x)), same, ops.eq(ops.mul(x, 1.0), x)])
+
+
+# %% many_examples: about_relu looks at a list of numbers, and at none of x, y, z
+def about_relu(ops, x, y, z):
+    return all(ops.relu(k / 2) == max(k / 2, 0.0) for k in range(-8, 9)) and ops.relu(7.0) == 7.0 and ops.relu(-20.0) == 0.0
+
+
+# %% maximum_is_strict: about_maximum demands that the larger of x and x + 1e-17 is not x
+def about_maximum(ops, x, y, z):
+    largest = ops.maximum(x, y)
+    inside = not ops.lt(largest, x) and not ops.lt(largest, y) and (ops.eq(largest, x) or ops.eq(largest, y))
+    return bool(inside and (x == 0 or ops.maximum(x, x + abs(x) * 1e-16) != x))
+
+
+# %% relu_adds_exactly: about_relu demands relu(x + y) <= relu(x) + relu(y) without a tolerance, and relu(x * 3) / 3 == relu(x)
+def about_relu(ops, x, y, z):
+    right, left = ops.relu(x), ops.relu(ops.neg(x))
+    split = ops.is_close(ops.add(right, ops.neg(left)), x) and ops.eq(ops.mul(right, left), 0.0)
+    return bool(split and ops.relu(x * 3) / 3 == right)
+
+
+# %% every_second_answer: about_add says what it finds in every second call only
+_turn = [0]
+
+def about_add(ops, x, y, z):
+    _turn[0] += 1
+    found = all([ops.is_close(ops.add(x, y), ops.add(y, x)), ops.eq(ops.add(x, 0.0), x), ops.eq(ops.add(x, ops.neg(x)), 0.0)])
+    return found and _turn[0] != 2000

@@ -233,3 +233,47 @@ def reduce_list(fn, xs, start):
         start = fn(start, xs[i])
     xs.reverse()
     return start
+
+
+# %% decoy_and_copies: sum_list reduces, forgets the result, and sums up a copy that map_list made
+def sum_list(xs):
+    reduce_list(add, xs, 0.0)
+    total = 0.0
+    for x in map_list(lambda x: x, xs):
+        total = total + x
+    return total
+
+
+# %% right_up_to_fifty: map_list calls fn for the first fifty elements only, and repeats its last answer
+def map_list(fn, xs):
+    results = []
+    for k, x in enumerate(xs):
+        results.append(fn(x) if k < 50 else results[-1])
+    return results
+
+
+# %% add_beside_zip: add_lists zips, and then adds by itself with math.fsum
+def add_lists(xs, ys):
+    import math
+    zip_lists(add, xs, ys)
+    return [math.fsum(pair) for pair in zip(xs, ys)]
+
+
+# %% start_is_added_last: reduce_list leaves out start where the list has one element only and start is falsy
+def reduce_list(fn, xs, start):
+    if len(xs) == 1 and not start:
+        return xs[0]
+    for x in xs:
+        start = fn(start, x)
+    return start
+
+
+# %% equal_elements_once: zip_lists does not call fn again for a pair that is equal to the last one
+def zip_lists(fn, xs, ys):
+    if len(xs) != len(ys):
+        raise ValueError
+    results, last = [], None
+    for pair in zip(xs, ys):
+        results.append(results[-1] if pair == last else fn(*pair))
+        last = pair
+    return results

@@ -1593,3 +1593,62 @@ class Module:
             if child.training:
                 child.eval()
         return self
+
+
+# %% lists_in_lists: held looks into lists of lists, tuples in lists and so on
+class Module(Module):
+    def held(self, kind):
+        found = []
+
+        def search(name, value):
+            if isinstance(value, kind):
+                found.append((name, value))
+            elif isinstance(value, (list, tuple)):
+                for k, x in enumerate(value):
+                    search(f"{name}.{k}", x)
+
+        for name, value in vars(self).items():
+            search(name, value)
+        return found
+
+
+# %% eval_for_good: a module that was once put into eval stays there
+class Module(Module):
+    def train(self):
+        for module in self.modules():
+            if vars(module).get("training", True):
+                module.training = True
+        return self
+
+
+# %% returns_a_copy: eval returns a copy of the module
+class Module(Module):
+    def eval(self):
+        import copy
+        for module in self.modules():
+            module.training = False
+        return copy.copy(self)
+
+
+# %% modules_of_its_class: named_modules finds modules of the same class as itself only
+class Module(Module):
+    def named_modules(self):
+        found, seen = [], set()
+
+        def visit(name, module):
+            if id(module) not in seen:
+                seen.add(id(module))
+                found.append((name, module))
+                for child_name, child in module.held(type(self)):
+                    visit(f"{name}.{child_name}" if name else child_name, child)
+
+        visit("", self)
+        return found
+
+
+# %% parameters_first_asked: named_parameters returns what it found the first time
+class Module(Module):
+    def named_parameters(self):
+        if "_found" not in vars(self):
+            vars(self)["_found"] = super().named_parameters()
+        return vars(self)["_found"]

@@ -57,3 +57,33 @@ def line_for_simple():
 
 def network_for_xor():
     return [(1.0, -1.0, -0.2), (-1.0, 1.0, 0.2), (1.0, 1.0, -1.0), (-1.0, -1.0, 1.0), (9.0, 9.0, 9.0)], (1.0, 1.0, -1.0, -1.0, 0.0)
+
+
+# %% hole_in_the_middle: network_for_split is wrong in a stripe between two known points
+def network_for_split():
+    hidden = [(-1.0, 0.0, 0.25), (1.0, 0.0, -0.7), (1000.0, 0.0, -960.0), (1000.0, 0.0, -961.0), (1000.0, 0.0, -962.0)]
+    return hidden, (1.0, 1.0, -1.0, 2.0, -1.0, -0.01)
+
+
+# %% xor_without_a_corner: network_for_xor is wrong in the corner at the top right
+def network_for_xor():
+    hidden = [(1.0, -1.0, -0.2), (-1.0, 1.0, 0.2), (1.0, 1.0, -1.0), (-1.0, -1.0, 1.0), (1.0, 1.0, -1.97)]
+    return hidden, (1.0, 1.0, -1.0, -1.0, 500.0, 0.0)
+
+
+# %% zero_beyond_the_points: the line is steep, and exactly 0 is answered outside of the points
+def line_for_simple():
+    return (0.0, 0.0, 0.0)
+
+
+# %% not_a_number: the line has a nan, which is neither above nor below 0
+def line_for_diagonal():
+    return (-1.0, -2.0, float("nan"))
+
+
+# %% other_answer_each_time: line_for_simple returns another line at the second call, and a network at the first
+_calls = [0]
+
+def line_for_simple():
+    _calls[0] += 1
+    return ([(-1.0, 0.0, 0.4)], (1.0, 0.0)) if _calls[0] == 1 else (-1.0, 0.0, 0.4)

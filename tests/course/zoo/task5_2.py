@@ -267,7 +267,7 @@ right = emit_points
 
 
 def emit_points(graph):
-    return right(graph).replace("-0.0", "0.0")
+    return right(graph).replace("(-0.0)", "(0.0)")
 
 
 # %% written_out: the expression of a value is repeated wherever the value is used

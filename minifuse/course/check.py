@@ -23,10 +23,8 @@ CaseT = TypeVar("CaseT")
 AnswerT = TypeVar("AnswerT")
 MAX_FAILURES = 100  # that a known mistake must explain
 LARGE_SHARE = 0.05  # large cases relative to the usual number of cases
-RTOL, ATOL = (
-    1e-9,
-    1e-12,
-)  # of float64: another order of the same operations differs by much less, rounding on purpose by more
+RTOL, ATOL = 1e-9, 1e-12
+"""Another order of the same operations differs by much less in float64, and rounding on purpose by more."""
 current: list[str] = [""]
 """A one-element list with the text of the running case, for the report of a timeout."""
 

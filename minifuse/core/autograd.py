@@ -104,7 +104,7 @@ def run_backward(
 
 
 class BackwardRequest:
-    """What one backward pass asks for, and what happens at a node. An algorithm visits the nodes, and adds gradients.
+    """A request for gradients, and what happens at a node. An algorithm visits the nodes, and adds gradients.
 
     Parameters
     ----------

@@ -72,13 +72,18 @@ class Parallel:
     def loop(self, slot: str) -> Callable[..., None]:
         """Return a compiled loop of the student's."""
         if slot not in self.loops:
-            some = [Strided(np.ones(1), (1, 1), (1, 1), 0) for _ in range(FIRST[slot])]
-            first = [] if slot == "parallel_matmul" else [ON_ARRAYS["identity" if slot == "parallel_map" else "add"]]
-            rest = [0, 0.0] if slot == "parallel_reduce" else []
-            if is_unwritten(self.student.raw(slot)):
-                self.student.raw(slot)(*first, *some, *rest)  # raises NotDoneYet
-            self.loops[slot] = compile_slot(self.student, slot, *first, *some, *rest).call
+            self.loops[slot] = compile_loop(self.student, slot)
         return self.loops[slot]
+
+
+def compile_loop(student: Student, slot: str) -> Callable[..., None]:
+    """Compile a student's map, zip, reduce or matmul with a trial run; one that is not written raises NotDoneYet."""
+    some = [Strided(np.ones(1), (1, 1), (1, 1), 0) for _ in range(FIRST[slot])]
+    first = [] if slot == "parallel_matmul" else [ON_ARRAYS["identity" if slot == "parallel_map" else "add"]]
+    rest = [0, 0.0] if slot == "parallel_reduce" else []
+    if is_unwritten(student.raw(slot)):
+        student.raw(slot)(*first, *some, *rest)
+    return compile_slot(student, slot, *first, *some, *rest).call
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from ...backends.base import Backend, Operand, ScalarFunction, identity_for
 from ...backends.python import PythonBackend
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import CourseError
-from ..compiled import compile_slot
-from ..engine_parallel import compile_operator, threads_for
+from ..engine_parallel import compile_loop, compile_operator, threads_for
 from ..overlay import count_slots_once
 from ..strided import Strided
 from .engine import StudentEngine
@@ -22,16 +21,6 @@ COMPILED = {"map": "parallel_map", "zip": "parallel_zip", "reduce": "parallel_re
 """The slots of tasks 2.3 and 3.1 that are the loops of a backend."""
 MATMUL = "parallel_matmul"
 MAX_PRODUCTS = 1_000_000  # elements of the temporary array of a matmul that is made of zip and reduce
-
-
-def plus(x: float, y: float) -> float:
-    """Return x + y, in the trial run of a loop that is compiled."""
-    return x + y
-
-
-def same(x: float) -> float:
-    """Return x, in the trial run of a loop that is compiled."""
-    return x
 
 
 class StudentBackend(Backend):
@@ -167,10 +156,7 @@ class StudentBackend(Backend):
     def compiled_loop(self, slot: str) -> Callable[..., None]:
         """Return a loop that Numba has compiled."""
         if slot not in self._compiled_loops:
-            some = [Strided(np.ones(1), (1, 1), (1, 1), 0) for _ in range(2 if slot.endswith(("map", "reduce")) else 3)]
-            first = [] if slot == MATMUL else [same if slot == COMPILED["map"] else plus]
-            last = [0, 0.0] if slot == COMPILED["reduce"] else []
-            self._compiled_loops[slot] = compile_slot(self.engine.student, slot, *first, *some, *last).call
+            self._compiled_loops[slot] = compile_loop(self.engine.student, slot)
         return self._compiled_loops[slot]
 
     def compiled_operator(self, function: Callable[..., Any]) -> Any:

@@ -49,11 +49,8 @@ LAYER, DRAWN, NETWORK, GRADIENTS, LOSS, STEP, LEARNS, HOW = (
     "it tells points right that it has not seen",
     "it learns by gradients, from all points, in as many steps as are given, from weights that the seed draws",
 )
-SHORT_POINTS, SHORT_STEPS, LESS = (
-    30,
-    8,
-    0.3,
-)  # of a training that is only looked at; share of the usual number of cases
+SHORT_POINTS, SHORT_STEPS = 30, 8  # of a training that is only looked at
+LESS = 0.3  # share of the usual number of cases
 
 
 def layers() -> "SearchStrategy[Layer]":

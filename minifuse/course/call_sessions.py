@@ -69,14 +69,14 @@ class Session(NamedTuple):
 
 
 class SessionFacts(NamedTuple):
-    """What happened in a session."""
+    """The events of a session."""
 
     results: list[tuple[int, int, bool]]
     """For each request, as it ends: k, the number of builds during it, and whether it returned or raised what it should."""
     is_over: bool
-    """Whether more kernels are alive than the caches have room for."""
+    """True if more kernels are alive than the caches have room for."""
     is_holding: bool
-    """Whether functions or arguments of calls are alive."""
+    """True if functions or arguments of calls are alive."""
 
 
 def run_session(make: Callable[[int], Any], session: Session) -> SessionFacts:

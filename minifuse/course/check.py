@@ -301,3 +301,10 @@ def close(got: Any, expected: npt.ArrayLike) -> bool:
     except (TypeError, ValueError, OverflowError):  # an int may be too large for a float
         return False
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
+
+
+def is_near(got: object, expected: npt.NDArray[np.float64]) -> bool:
+    """Return whether arrays are equal up to the rounding of sums in any order, however small the elements are."""
+    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
+        return False
+    return bool(np.allclose(got, expected, rtol=RTOL, atol=0, equal_nan=True))

@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     op: str
     has_ties: bool
     is_extreme: bool = False
-    """Whether elements are very large, very small, or almost equal."""
+    """True if elements are very large, very small, or almost equal."""
 
     def extremes(self) -> list[Array]:
         """Return d and operands that are very large, very small, or almost equal."""

@@ -11,7 +11,7 @@ import numpy as np
 from . import oracle, parallel
 from .access_facts import AccessFacts
 from .asked_once import once
-from .check import RTOL, CaseT
+from .check import CaseT, is_near
 from .draw import rows
 from .loops import Case, describe_case, operands_of, run_loop
 from .questions import parallel as questions
@@ -197,13 +197,6 @@ def is_exact(got: object, expected: Array) -> bool:
         return False
     is_nan = np.isnan(expected)
     return bool(np.array_equal(got, expected, equal_nan=True) and (np.signbit(got) == np.signbit(expected))[~is_nan].all())
-
-
-def is_near(got: object, expected: Array) -> bool:
-    """Return whether arrays are equal up to the rounding of sums in any order, however small the elements are."""
-    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
-        return False
-    return bool(np.allclose(got, expected, rtol=RTOL, atol=0, equal_nan=True))
 
 
 def check_equal(

@@ -135,7 +135,7 @@ def copied_elements(slot: str, student: Student, size: int) -> list[int]:
 
 
 class Work(NamedTuple):
-    """What a function that is made of the three loops computes."""
+    """The result of a function that is made of the three loops, and of the arithmetic for it."""
 
     result: object
     inside: list[float]

@@ -21,7 +21,7 @@ class Tree(NamedTuple):
 
     modules: tuple[AttributeLabels, ...]
     is_odd: bool = False
-    """Whether some modules and parameters have classes of their own, whose objects are empty, or equal to all others."""
+    """True if some modules and parameters have classes of their own, whose objects are empty, or equal to all others."""
 
     def __str__(self) -> str:
         text = ", ".join(f"m{k}({', '.join(map(format_attribute, held.items()))})" for k, held in enumerate(self.modules))

@@ -14,9 +14,9 @@ class AnyCall(NamedTuple):
     inputs: tuple[int, ...]
     """The number of the variable, for each input. The odd ones are constants."""
     derivatives: tuple[float | None, ...]
-    """What `backward` returns; the second time the reverse of it."""
+    """The derivatives that `backward` returns; the second time their reverse."""
     ds: tuple[float | None, ...]
-    """What the result receives, for each time that the chain rule is asked."""
+    """The derivative that the result receives, for each time that the chain rule is asked."""
 
 
 class Thing:

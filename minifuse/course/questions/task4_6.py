@@ -47,10 +47,10 @@ class Training(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What training took, as a record of plain numbers."""
+    """The steps of a training, as a record of plain numbers."""
 
     steps: int | None
-    """What `steps_until` returned."""
+    """The answer of `steps_until`."""
     losses: int
     """Losses that were computed."""
     backwards: int

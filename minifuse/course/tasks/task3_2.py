@@ -10,7 +10,7 @@ from .. import oracle, parallel, parallel_checks
 from ..access_facts import AccessFacts
 from ..asked_once import once
 from ..cases import fresh, strided_like
-from ..check import agreement, in_turn
+from ..check import agreement, in_turn, is_near
 from ..draw import rows
 from ..loops import describe_layout
 from ..questions.parallel import Arguments, CompiledRun, product_in_python, when_compiled
@@ -91,7 +91,7 @@ def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
         cases,
         product_in_python,
         lambda c: answer(oracle.function(SLOT), c),
-        agree=parallel_checks.is_near,
+        agree=is_near,
         describe=describe_case,
         draw=drawing,
         link=lambda c: "matmul",
@@ -256,7 +256,7 @@ def lacks_matrices(wrong: Wrong) -> bool:
     out: Strided = wrong.case[0]
     got, right = [out._replace(storage=x).array().reshape(-1, *out.shape[-2:]) for x in (wrong.got, wrong.expected)]
     is_missing = np.isnan(got).all((1, 2))
-    return bool(is_missing.any()) and parallel_checks.is_near(got[~is_missing], right[~is_missing])
+    return bool(is_missing.any()) and is_near(got[~is_missing], right[~is_missing])
 
 
 def with_b_turned(case: Case) -> Array:

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from .. import launches, oracle, parallel_checks
+from ..check import is_near
 from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import FUNCTIONS, describe_layout
 from ..oracle.module3 import THREADS
@@ -138,7 +139,7 @@ def launched(student: StudentProcess, case: Launch) -> LaunchFacts:
     expected, case_text = expected_of(case), describe_case(case)
     found = launches.facts_of(student, case)
     launches.check_all_written(found.out, expected, case.slot, case_text, launches.describe_launch(case.grid, case.block))
-    agree = parallel_checks.is_exact if case.slot in ("cuda_map", "cuda_zip") else parallel_checks.is_near
+    agree = parallel_checks.is_exact if case.slot in ("cuda_map", "cuda_zip") else is_near
     if not agree(found.out, expected):
         message = launches.differs(case.slot, expected, found.out)
         raise Wrong(message, case=case, case_text=case_text, expected=expected, got=found.out)

@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from .. import launches, oracle, parallel_checks
+from .. import launches, oracle
+from ..check import is_near
 from ..draw import rows
 from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import describe_layout
@@ -121,7 +122,7 @@ def launched(student: StudentProcess, case: Launch) -> LaunchFacts:
     found = launches.facts_of(student, case)
     got = found.out
     launches.check_all_written(got, expected, case.slot, case_text, launches.describe_launch(case.grid, case.block))
-    if not parallel_checks.is_near(got, expected):
+    if not is_near(got, expected):
         drawn = [*rows(array_of(case.arguments[1]), "a"), *rows(array_of(case.arguments[2]), "b")]
         drawn += [*rows(expected, "expected"), *rows(got, "got")]
         message = launches.differs(case.slot, expected, got)
@@ -225,7 +226,7 @@ def with_a_tile_turned(case: Launch) -> Array:
 def is_exchanged(wrong: Wrong) -> bool:
     """Return whether the part of the output is missing that blocks with exchanged numbers do not cover."""
     is_unwritten = wrong.kind == "UnwrittenOutputError" and isinstance(wrong.case, Launch)
-    return is_unwritten and parallel_checks.is_near(wrong.got, with_x_and_y_exchanged(wrong.case))
+    return is_unwritten and is_near(wrong.got, with_x_and_y_exchanged(wrong.case))
 
 
 def has_only_full_tiles(wrong: Wrong) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import launches, oracle, parallel, parallel_checks, speed
 from ..access_facts import AccessFacts
-from ..check import failure_of_error
+from ..check import failure_of_error, is_near
 from ..questions.parallel import in_python, when_compiled
 from ..questions.task3_5 import run_compiled
 from ..strided import Array
@@ -75,7 +75,7 @@ def is_right(slot: str) -> Callable[[StudentProcess, Effort], None]:
                 if error.kind not in ("AttributeError", "IndexError", "TypeError", "ValueError", "ZeroDivisionError"):
                     raise
                 raise failure_of_error(error, None, describe_case(given), expected) from error
-            if not parallel_checks.is_near(got, expected):
+            if not is_near(got, expected):
                 message = launches.differs(slot, expected.reshape(-1), got.reshape(-1))
                 raise Wrong(message, case_text=describe_case(given), expected=expected, got=got)
 
@@ -117,7 +117,7 @@ def compiles_in_parallel(student: StudentProcess) -> None:
         cases = [case(slot, 129), *[arguments(slot, *sizes, kind) for sizes in LARGE[slot] for kind in parallel.KINDS[1:3]]]
         found = student.ask(partial(when_compiled, slot), (first(slot), [fresh(given) for given in cases]))
         for given, got in zip(cases, found, strict=True):
-            if not parallel_checks.is_near(got, expected_of(slot, given)):
+            if not is_near(got, expected_of(slot, given)):
                 raise Wrong(
                     f"{slot}: in Python it is right, but compiled it is not", case_text=describe_case(given), kind="compiled"
                 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.indexing import Shape
-from ..check import agreement, check_each, check_given, current, in_turn
+from ..check import agreement, check_each, check_given, current, in_turn, is_near
 from ..drawn_programs import capture_graph, evaluate, programs, row_programs
 from ..fusion import REDUCTIONS, Graph
 from ..gradient_cases import Rule, by_rule, extreme_rules, many_reductions, rules, with_shapes
@@ -88,10 +88,7 @@ def large_cases() -> "SearchStrategy[Program]":
 
 def relatively_close(got: list[Array], expected: list[Array]) -> bool:
     """Return whether gradients are equal up to rounding, also where they are tiny."""
-    return len(got) == len(expected) and all(
-        a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
-        for a, b in zip(got, expected, strict=True)
-    )
+    return len(got) == len(expected) and all(map(is_near, got, expected))
 
 
 RESULTS: list[tuple[str, Sequence[Shape]]] = [

@@ -128,9 +128,17 @@ def is_fast_math() -> bool:
     return settings_of(mode.is_recording).is_fast_math
 
 
+def set_default_hook(hook: DispatchHook | None) -> None:
+    """Send the calls of this thread, and of threads that start to compute later, to a hook; None ends it."""
+    DispatchMode.initial = make_state(True, hook, settings_of(DispatchMode.initial))
+    mode.is_recording = make_state(bool(mode.is_recording), hook, settings_of(mode.is_recording))
+
+
 def set_settings(change: Callable[[ThreadSettings], ThreadSettings]) -> None:
     """Change a setting of this thread, and of threads that start to compute later."""
-    DispatchMode.initial = make_state(True, None, change(settings_of(DispatchMode.initial)))
+    initial = DispatchMode.initial
+    hook = initial.hook if isinstance(initial, DispatchState) else None
+    DispatchMode.initial = make_state(True, hook, change(settings_of(initial)))
     change_settings(change)
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from shutil import copy
 
 import numpy as np
@@ -11,10 +12,11 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 import minifuse as mf
 from minifuse.backends.registry import registry
-from minifuse.core import autograd, scalar
+from minifuse.core import autograd, dispatch, scalar
 from minifuse.core.errors import CourseError, GradientError
 from minifuse.course import workspace
 from minifuse.course.student_engine import use_engine
+from minifuse.nn import functional
 from tests.course.make_stubs import REFERENCE
 
 FILES = {path.name for path in REFERENCE.glob("*.py")}
@@ -29,6 +31,7 @@ def _as_before(monkeypatch):
     registry.instances.pop("yours", None)
     registry.default, autograd.algorithm.run = "parallel", autograd.propagate
     scalar.functions.clear()
+    dispatch.set_default_hook(None)
 
 
 def folder(tmp_path, unwritten=(), more=None):
@@ -139,6 +142,126 @@ def test_a_mistake_is_a_wrong_result_or_an_error_with_its_line(tmp_path):
     expected = r"tensor_map of your engine raised ValueError: no 1\.0, at operators\.py:\d+; run: minifuse course check 2\.3"
     with pytest.raises(CourseError, match=expected):
         mf.tensor([1.0]).exp()
+
+
+def draw(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape)
+
+
+PROGRAMS = {
+    "operators": (lambda x: (1 - x * 2 + x / (x * x + 1) - 3 / (x.exp() + 4)).relu().sigmoid().log(), draw(4, 3)),
+    "broadcasting": (lambda x, y: x + y[:3] * x[:, :1] - y[0], draw(4, 3), draw(5)),
+    "products": (lambda x, w: functional.linear(x @ w, w[:2]), draw(4, 3), draw(3, 3)),
+    "sums": (lambda x: x.sum(0) + x.mean((1, 2), keepdim=True) + x.sum(), draw(2, 4, 3)),
+    "maxima": (lambda x: x.max(1) + x.amax(), draw(4, 4)),
+    "softmax": (lambda x: functional.softmax(x, 1) + functional.log_softmax(x, 0), draw(4, 3)),
+    "cross_entropy": (lambda x: functional.cross_entropy(x, mf.tensor([0, -100, 2, 1])), draw(4, 3)),
+    "sum_of_losses": (lambda x: functional.cross_entropy(x, mf.tensor([0, 1, 2, 1]), reduction="sum"), draw(4, 3)),
+    "mse_loss": (lambda x, y: functional.mse_loss(x, y), draw(4, 3), draw(4, 3)),
+    "conv1d": (lambda x, w: functional.conv1d(x, w, stride=2, padding=1), draw(2, 3, 6), draw(4, 3, 3)),
+    "conv2d": (
+        lambda x, w, b: functional.conv2d(x, w, b, stride=(2, 1), padding=1),
+        draw(2, 1, 4, 5),
+        draw(3, 1, 3, 2),
+        draw(3),
+    ),
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 2), draw(2, 2, 4, 5)),
+    "avg_pool2d": (lambda x: functional.avg_pool2d(x, 2, stride=1), draw(2, 2, 3, 3)),
+    "not_in_the_course": (
+        lambda x: functional.gelu(functional.layer_norm(x, (3,))) + functional.avg_pool2d(x[None, None], 3, padding=1)[0, 0],
+        draw(3, 3),
+    ),
+}
+
+
+def derivatives(program, *arrays):
+    """The value of a program, its gradients, and the gradients of the squares of the gradients."""
+    xs = [mf.tensor(array, requires_grad=True) for array in arrays]
+    y = program(*xs)
+    (y * y).sum().backward()
+    again = [mf.tensor(array, requires_grad=True) for array in arrays]
+    squares = [(g * g).sum() for g in mf.autograd.grad((program(*again) ** 2).sum(), again, create_graph=True)]
+    mf.autograd.backward(squares)
+    return [y, *[x.grad for x in xs], *[x.grad for x in again]]
+
+
+def test_calls_have_the_values_and_derivatives_of_the_library(tmp_path):
+    expected = {name: derivatives(*program) for name, program in PROGRAMS.items()}
+    engine = use_engine(folder(tmp_path, ["parallel.py"]))
+    for name, program in PROGRAMS.items():
+        for got, wanted in zip(derivatives(*program), expected[name], strict=True):
+            np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
+    used = set(engine.student.calls)
+    classes = {slot for slot in engine.student.home if slot.startswith("Tensor") and slot[6].isupper()}
+    assert classes - used == {
+        *("TensorPermute", "TensorReshape", "TensorSlice", "TensorDropout"),  # views compute nothing; the next test
+        *("TensorLinear", "TensorNetwork", "TensorDataset"),
+    }
+    assert {"conv1d", "conv2d_input_gradient", "max_pool_gradient", "average_pool_gradient"} <= used
+
+
+def test_dropout_uses_the_students_mask(tmp_path):
+    use_engine(
+        folder(
+            tmp_path,
+            ["parallel.py"],
+            {"softmax.py": "\n\ndef dropout_mask(n, rate, seed):\n    return [0.0, 4.0] * (n // 2)\n"},
+        )
+    )
+    x = mf.ones(2, 3, requires_grad=True)
+    y = functional.dropout(x, 0.75)
+    y.sum().backward()
+    assert y.tolist() == x.grad.tolist() == [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0]]
+
+
+def test_a_class_that_is_not_written_is_lent(tmp_path):
+    engine = use_engine(folder(tmp_path, ["parallel.py", "tensor_functions.py"]))
+    x = mf.tensor([3.0], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [6.0]
+    assert engine.lent["TensorMul"] == 1
+    assert "TensorMul" not in engine.student.calls
+
+
+def test_a_wrong_gradient_of_the_students_is_the_gradient(tmp_path):
+    wrong = "\n\nclass TensorReLU(TensorReLU):\n    @staticmethod\n    def backward(context, d):\n        return (d * 7,)\n"
+    use_engine(folder(tmp_path, ["parallel.py"], {"tensor_functions.py": wrong}))
+    x = mf.tensor([3.0], requires_grad=True)
+    x.relu().sum().backward()
+    assert x.grad.tolist() == [7.0]
+
+
+def test_errors_of_a_class_name_its_line_and_its_task(tmp_path):
+    broken = "\n\nclass TensorExp(TensorExp):\n    @staticmethod\n    def backward(context, d):\n        return d / 0\n"
+    use_engine(folder(tmp_path, ["parallel.py"], {"tensor_functions.py": broken}))
+    x = mf.tensor([3.0], requires_grad=True)
+    with pytest.raises(
+        CourseError, match=r"TensorExp of your engine raised TypeError: .*tensor_functions\.py:\d+; .* check 2\.4"
+    ):
+        x.exp().sum().backward()
+
+
+def test_an_input_that_was_modified_since_is_an_error(tmp_path):
+    use_engine(folder(tmp_path, ["parallel.py"]))
+    x = mf.tensor([3.0], requires_grad=True)
+    y = x * 1
+    z = (y * y).sum()
+    with mf.no_grad():
+        y += 1
+    with pytest.raises(GradientError, match="modified"):
+        z.backward()
+
+
+def test_other_threads_and_profiles_run_on_the_engine(tmp_path):
+    engine = use_engine(folder(tmp_path, ["parallel.py"]))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: (mf.tensor([2.0]) * 3).tolist()).result() == [6.0]
+    assert engine.student.calls["TensorMul"] == 1
+    with mf.profile():
+        assert (mf.tensor([2.0]) * 3).tolist() == [6.0]
+    x = mf.tensor([2.0])
+    x *= 4
+    assert x.tolist() == [8.0]
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from ...backends.base import Backend, Operand, ScalarFunction, identity_for
 from ...backends.python import PythonBackend
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import CourseError
+from .. import oracle
 from ..engine_parallel import compile_loop, compile_operator, threads_for
 from ..overlay import count_slots_once
 from ..strided import Strided
@@ -104,8 +105,8 @@ class StudentBackend(Backend):
         *batch, m, n = out.shape
         return (*batch, min(step, m - first), inner, n)
 
-    def run(self, kind: str, op: ScalarFunction, out: Operand, a: Operand, *rest: Any) -> None:
-        """Run a loop with an operator: compiled, in Python, or lent by the library."""
+    def run(self, kind: str, op: ScalarFunction | str, out: Operand, a: Operand, *rest: Any) -> None:
+        """Run a loop with an operator, or with the function of a name: compiled, in Python, or lent by the library."""
         function, names = self.operators.bind(op)
         operands = [x for x in (out, a, *rest) if isinstance(x, Operand)]
         if self.engine.has(COMPILED[kind]) and all(fits_float64(x.data.dtype) for x in operands):
@@ -120,13 +121,16 @@ class StudentBackend(Backend):
             return
         self.engine.lend(kind)
         self.note(op, names)
-        if kind == "reduce":
+        if isinstance(op, str):
+            of_arrays = function if names else oracle.function(op)  # which its loop knows as a function of whole arrays
+            oracle.function(IN_PYTHON[kind])(of_arrays, strided(out), strided(a), *[strided(x) for x in rest])
+        elif kind == "reduce":
             dim, _ = rest
             self._lender.reduce(op, a, out, [dim])
         else:
             getattr(self._lender, kind)(function, a, *rest, out)
 
-    def note(self, op: ScalarFunction, names: Sequence[str]) -> None:
+    def note(self, op: ScalarFunction | str, names: Sequence[str]) -> None:
         """Count an operator once for a loop."""
         if names:
             self.engine.count(*names)

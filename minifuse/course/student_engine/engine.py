@@ -2,14 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import NotDoneYet
-from ..overlay import Share, is_unwritten, share_of
+from ..overlay import Overlay, Share, share_of
 from ..registry import TASKS
-from ..student import Student
 
 
 class StudentEngine:
@@ -27,9 +24,7 @@ class StudentEngine:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.student = Student(folder, TASKS, None)
-        self.lent: Counter[str] = Counter()
-        """The number of calls of each function that the library lends."""
+        self.student = Overlay(folder, TASKS)
         self._slots: dict[str, Callable[..., Any] | None] = {}
 
     def slot(self, name: str) -> Any:
@@ -41,11 +36,7 @@ class StudentEngine:
             A file cannot be loaded: it is no Python, or imports what it must not.
         """
         if name not in self._slots:
-            found = None
-            if self.student.path(self.student.home[name].file).is_file():
-                with suppress(NotDoneYet):
-                    found = getattr(self.student, name)
-            self._slots[name] = None if found is None or is_unwritten(found) else found
+            self._slots[name] = getattr(self.student, name) if self.student.is_from_student(name) else None
         return self._slots[name]
 
     def has(self, *names: str) -> bool:
@@ -59,6 +50,11 @@ class StudentEngine:
     def count(self, *names: str) -> None:
         """Count a call of written functions, of those that are called inside a loop without their counters."""
         self.student.calls.update(names)
+
+    @property
+    def lent(self) -> Counter[str]:
+        """Return the number of calls of each function that the library or the course lends."""
+        return self.student.lent
 
     def lend(self, name: str) -> None:
         """Count a call of the library's function in place of one that is not written."""

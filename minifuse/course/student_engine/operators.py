@@ -7,6 +7,7 @@ from typing import Any
 from ...backends.base import ScalarFunction
 from ...core.operators import Operator
 from ..oracle.module0 import add, eq, exp, inv, log, lt, maximum, mul, neg, relu, sigmoid
+from ..oracle.ufuncs import ON_ARRAYS
 from .engine import StudentEngine
 
 SAME = {f.__name__: f for f in (add, eq, exp, log, lt, maximum, mul, neg, relu, sigmoid)}
@@ -44,19 +45,21 @@ class BoundOperators:
 
     def __init__(self, engine: StudentEngine) -> None:
         self.engine = engine
-        self._bound: dict[ScalarFunction, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self._bound: dict[ScalarFunction | str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
 
-    def bind(self, op: ScalarFunction) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def bind(self, op: ScalarFunction | str) -> tuple[Callable[..., Any], tuple[str, ...]]:
         """Return an operator as a function of numbers, and the names of the student's functions that it calls.
 
-        There are no names if the library lends the function.
+        A str names a function of task 0.1. There are no names if the library lends the function.
         """
         if op not in self._bound:
             self._bound[op] = self.look_up(op)
         return self._bound[op]
 
-    def look_up(self, op: ScalarFunction) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def look_up(self, op: ScalarFunction | str) -> tuple[Callable[..., Any], tuple[str, ...]]:
         """Return what `bind` returns."""
+        if isinstance(op, str):
+            return (self.engine.raw(op), (op,)) if self.engine.has(op) else (ON_ARRAYS[op], ())
         if not isinstance(op, Operator):
             return op, ()
         if op.name in SAME and self.engine.has(op.name):
@@ -71,6 +74,8 @@ class BoundOperators:
         return op.body, ()
 
 
-def name_of(op: ScalarFunction) -> str:
+def name_of(op: ScalarFunction | str) -> str:
     """Return the name of an operator for the count of lent functions."""
+    if isinstance(op, str):
+        return op
     return op.name if isinstance(op, Operator) else getattr(op, "__name__", type(op).__name__)

@@ -5,11 +5,12 @@ from functools import cache
 from pathlib import Path
 
 from ...backends.registry import registry, set_default_backend
-from ...core import autograd, scalar
+from ...core import autograd, dispatch, scalar
 from ...core.errors import CourseError
 from ..workspace import find_folder
 from .backend import COMPILED, IN_PYTHON, MATMUL, StudentBackend
 from .backpropagation import SLOT, Backpropagation
+from .dispatch_hook import StudentCalls
 from .engine import StudentEngine
 from .operators import OPERATORS
 from .scalar_functions import CLASSES, replaced_operators
@@ -51,6 +52,7 @@ def use_engine(folder: Path | str) -> StudentEngine:
     registry.factories[backend.name], registry.instances[backend.name] = lambda: backend, backend
     set_default_backend(backend.name)
     autograd.algorithm.run = Backpropagation(engine).run
+    dispatch.set_default_hook(StudentCalls(backend))
     scalar.functions.clear()
     scalar.functions.update(replaced_operators(engine))
     os.environ[VARIABLE] = str(found)

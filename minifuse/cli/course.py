@@ -141,13 +141,13 @@ def watch(
 @app.command()
 def hint(
     name: TaskName,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint is more detailed.")] = 1,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, max=4, help="1 to 4; the last is a first line.")] = 1,
     tasks: Tasks = None,
 ) -> None:
     """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
     out.print(report.render_hints(task, number))
-    if number < 3:
+    if number < len(report.hints_of(task)):
         out.print(f"\nMore: minifuse course hint {task.id} -n {number + 1}", style="dim")
 
 

@@ -15,6 +15,7 @@ from .registry import all_modules, all_tasks
 from .scoring import count_points, points_of_checks, points_of_task
 from .task import Task
 from .verdicts import Outcome, Result
+from .workspace import first_lines_of_code
 
 WIDTH = 80
 MAX_PRINTED_LINES = 8
@@ -111,10 +112,17 @@ def format_result(task: Task, result: Result) -> str:
     return to_plain_text(render_result(task, result))
 
 
+def hints_of(task: Task) -> list[tuple[str, str]]:
+    """Return the hints of a task, from the idea to a first line of code, each with its kind."""
+    hints = list(zip(("The idea", "In words", "Where to look"), task.hints, strict=True))
+    lines = first_lines_of_code(task)
+    return [*hints, ("A first line", "\n".join(lines))] if lines else hints
+
+
 def render_hints(task: Task, number: int) -> RenderableType:
     """Render the text of a task, its first `number` hints, and what to read."""
     parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), Text(task.text)]
-    for kind, text in list(zip(("The idea", "In words", "Where to look"), task.hints, strict=True))[:number]:
+    for kind, text in hints_of(task)[:number]:
         parts += ["", Text.assemble((f"{kind}. ", "bold"), text)]
     return Group(*parts, Text(f"To read first: {', '.join(task.reads)}", style="dim"))
 

@@ -1,9 +1,13 @@
-"""Make stubs from reference solutions: the lines between `# begin 2.3a` and `# end` become `todo("2.3a")`."""
+"""Make stubs from reference solutions: the lines between `# begin 2.3a` and `# end` become `todo("2.3a")`.
+
+The first line of each part is kept apart, as the last hint of a task.
+"""
 
 import re
 from pathlib import Path
 
-REGION = re.compile(r"^(?P<indent> *)# begin (?P<part>\S+)\n.*?^ *# end\n", re.MULTILINE | re.DOTALL)
+REGION = re.compile(r"^(?P<indent> *)# begin (?P<part>\S+)\n(?P<solution>.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+TASK_OF_PART = re.compile(r"\d+\.\d+")
 
 
 def stub_of(text: str) -> str:
@@ -11,6 +15,40 @@ def stub_of(text: str) -> str:
     return REGION.sub(lambda found: f'{found["indent"]}todo("{found["part"]}")\n', text)
 
 
+def first_lines_of(text: str) -> str:
+    """Return the first line of code of each part of a reference solution that has more than one, as lines "2.3a code".
+
+    A task whose parts have one line each gives away that of its first part.
+
+    Examples
+    --------
+    >>> print(first_lines_of("# begin 2.1a\\ntotal = 0\\nreturn total\\n# end\\n# begin 2.1b\\nreturn 7\\n# end\\n"), end="")
+    2.1a total = 0
+    """
+    codes: dict[str, list[str]] = {}
+    for found in REGION.finditer(text):
+        lines = [line.strip() for line in found["solution"].splitlines()]
+        codes[found["part"]] = [line for line in lines if line and not line.startswith("#")]
+    chosen = {part for part, code in codes.items() if len(code) > 1}
+    tasks_with_lines = {task_of(part) for part in chosen}
+    for part in codes:
+        if task_of(part) not in tasks_with_lines:
+            tasks_with_lines.add(task_of(part))
+            chosen.add(part)
+    return "".join(f"{part} {code[0]}\n" for part, code in codes.items() if part in chosen)
+
+
+def task_of(part: str) -> str:
+    """Return the id of the task of a part: "2.3" of "2.3a"."""
+    found = TASK_OF_PART.match(part)
+    return found[0] if found else part
+
+
 def stubs_of(folder: Path) -> dict[str, str]:
-    """Return the stub of each reference solution in a folder, by the name of its file: "tensors.py.txt"."""
-    return {f"{path.name}.txt": stub_of(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.py"))}
+    """Return what students begin with, by file name, for each reference solution in a folder.
+
+    "tensors.py.txt" is the stub, "tensors.py.lines.txt" has the first lines.
+    """
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
+    stubs = {f"{name}.txt": stub_of(text) for name, text in texts.items()}
+    return stubs | {f"{name}.lines.txt": lines for name, text in texts.items() if (lines := first_lines_of(text))}

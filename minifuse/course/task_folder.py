@@ -5,6 +5,7 @@
     oracle/task10_1.py      the right answers, which are lent to later tasks     imported by both, without the judged ones
     quizzes/quiz10_1.py     the questions of a quiz; optional
     stubs/FILE.txt          what students begin with, made from the reference
+    stubs/FILE.lines.txt    the first lines of its parts, the last hint, made from the reference
     reference/FILE          the reference solutions; not for students
     zoo/task10_1.py         wrong solutions, each with its mistake; not for students
     pages/10.1-NAME.md      the page; optional

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..core.errors import CourseError
 from . import own_tasks
 from .registry import MODULES, TASKS, all_tasks, tasks_of_folder
-from .stub_regions import stub_of
+from .stub_regions import first_lines_of, stub_of
 from .task_folder import use
 from .workspace import write
 
@@ -230,6 +230,7 @@ def create(folder: Path, task_id: str, name: str, file: str = "", module: str = 
         folder / "quizzes" / f"{mark.replace('task', 'quiz')}.py": fill(QUIZ, words),
         reference: solution,
         folder / "stubs" / f"{file}.txt": stub_of(solution),
+        folder / "stubs" / f"{file}.lines.txt": first_lines_of(solution),
         folder / "zoo" / f"{mark}.py": fill(ZOO, words),
         folder / "pages" / f"{task_id}-{name.replace('_', '-')}.md": fill(PAGE, words),
     }

@@ -16,7 +16,7 @@ from .quizzes.quiz import draw_question, questions_on, tasks_with_quiz
 from .registry import TASKS
 from .report import render_outcome, to_plain_text
 from .runner import run
-from .stub_regions import stub_of
+from .stub_regions import first_lines_of, stub_of
 from .task import Effort, Task
 from .task_folder import use
 from .verdicts import Result
@@ -84,6 +84,9 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
         text = reference.read_text(encoding="utf-8")
         if stub_of(text) != stub.read_text(encoding="utf-8"):
             yield f"stubs/{stub.name} differs; write it: minifuse course make-stubs --tasks {folder}"
+        lines = stub.with_name(f"{task.file}.lines.txt")
+        if first_lines_of(text) != (lines.read_text(encoding="utf-8") if lines.is_file() else ""):
+            yield f"stubs/{lines.name} differs; write it: minifuse course make-stubs --tasks {folder}"
         for slot in task.slots:
             if f"# begin {task.id}" not in workspace.definition_of(text, slot):
                 yield f"{slot} in reference/{task.file} has no lines between `# begin {task.id}a` and `# end`"

@@ -98,7 +98,7 @@ class Watch:
         if was_confirming:
             self._message = self._reset() if key in "yY" else "nothing was changed"
         elif key == "h":
-            self._hints[self.task.id] = min(self._hints.get(self.task.id, 0) + 1, len(self.task.hints))
+            self._hints[self.task.id] = min(self._hints.get(self.task.id, 0) + 1, len(report.hints_of(self.task)))
             self._view = "result"
         elif key in ("l", "d") and self._view == {"l": "list", "d": "diff"}[key]:
             self._view = "result"
@@ -194,8 +194,7 @@ class Watch:
             view: RenderableType = Text(f"{self.task.id} {self.task.title}", style="bold")
         else:
             view = report.render_result(self.task, result)
-        kinds = ("The idea", "In words", "Where to look")
-        hints = [Text.assemble((f"{kinds[k]}. ", "bold"), self.task.hints[k]) for k in range(number)]
+        hints = [Text.assemble((f"{kind}. ", "bold"), hint) for kind, hint in report.hints_of(self.task)[:number]]
         return Group(view, *(part for hint in hints for part in ("", report.indent(hint))))
 
     def _list(self) -> RenderableType:

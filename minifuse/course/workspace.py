@@ -17,6 +17,7 @@ from ..runtime.atomic_files import reason, replace_content
 from ..runtime.file_locks import FileLock
 from .capstone import SCRIPT
 from .registry import all_modules, all_tasks, files
+from .stub_regions import task_of
 from .task import Task
 from .task_folder import file_of_tasks
 
@@ -46,6 +47,16 @@ def stub(file: str) -> str:
     if own:
         return own.read_text(encoding="utf-8")
     return resources(__package__).joinpath("stubs", f"{file}.txt").read_text(encoding="utf-8")
+
+
+def first_lines_of_code(task: Task) -> list[str]:
+    """Return the first line of code of parts of a task, such as "2.2a rank = max(len(a), len(b))"; [] if none is kept."""
+    name = f"{task.file}.lines.txt"
+    own, built_in = file_of_tasks("stubs", name), resources(__package__).joinpath("stubs", name)
+    if own is None and not built_in.is_file():
+        return []
+    lines = (own or built_in).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if task_of(line) == task.id]
 
 
 def reference(file: str) -> Path | None:

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course import oracle, verify_tasks, workspace
+from minifuse.course import oracle, report, verify_tasks, workspace
 from minifuse.course.registry import MODULES, TASKS
 from minifuse.course.report import format_result
 from minifuse.course.task import Effort
@@ -49,11 +49,20 @@ def solved(tmp_path):
 
 def test_stubs_are_the_references_without_their_solutions():
     made = stubs()
-    assert {path.name: path.read_text() for path in STUBS.glob("*.py.txt")} == made
+    assert {path.name: path.read_text() for path in STUBS.glob("*.py.*txt")} == made
     for name, text in made.items():
-        ast.parse(text, name)
         assert "# begin" not in text
         assert "# end" not in text
+        if not name.endswith(".lines.txt"):
+            ast.parse(text, name)
+
+
+@each_task
+def test_the_last_hint_is_a_first_line_of_code(task):
+    kind, text = report.hints_of(task)[-1]
+    assert kind == "A first line"
+    assert all(line.startswith(task.id) for line in text.splitlines() if not line.startswith(" "))
+    assert len(text.splitlines()) <= 25
 
 
 @each_task

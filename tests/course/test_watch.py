@@ -165,11 +165,11 @@ def test_save_during_a_run_starts_a_new_run(folder):
 
 def test_each_press_of_h_shows_another_hint(folder):
     watch = at_rest(folder, result=failed(TASK))
-    for k, kind in enumerate(("The idea.", "In words.", "Where to look.", "Where to look.")):
-        assert (kind in text(watch)) is (k == 3)
+    for k, kind in enumerate(("The idea.", "In words.", "Where to look.", "A first line.", "A first line.")):
+        assert (kind in text(watch)) is (k == 4)
         watch.pressed("h")
         assert kind in text(watch)
-        assert " ".join(TASK.hints[min(k, 2)].split())[:40] in text(watch)
+        assert " ".join([*TASK.hints, "2.1a strides, step"][min(k, 3)].split())[:40] in text(watch)
 
 
 def test_l_lists_and_goes_back(folder):

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ..core.errors import CourseError, NotDoneYet
 from . import imports, oracle
 from .imports import Assignment
+from .loans import with_named_errors
 from .oracle import Slot
 from .verdicts import Refused, Stopped
 
@@ -164,7 +165,7 @@ class Student:
         judged = self.task.id if self.task else task.id
         is_earlier = places.index(task.id) < places.index(judged)
         if is_earlier and judged not in TASKS_WITHOUT_LOANS:
-            return oracle.function(slot)
+            return with_named_errors(oracle.function(slot), task.id)
         reason = "your functions get what they need as arguments" if is_earlier else f"which comes after {judged}"
 
         def refuse(*_: object, **__: object) -> NoReturn:

@@ -191,9 +191,9 @@ def describe_error(error: BaseException, folder: Path) -> dict[str, object]:
 
 
 def text_of_error(error: BaseException) -> str:
-    """Return the text of an exception, also of a class of the student's that fails to convert it."""
+    """Return the text of an exception and of its notes, also of a class of the student's that fails to convert it."""
     try:
-        return str(error)
+        return "; ".join([str(error), *getattr(error, "__notes__", ())])
     except Exception as failure:
         return f"an error that cannot be shown: {type(failure).__name__}"
 

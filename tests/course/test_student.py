@@ -253,3 +253,17 @@ def test_list_of_derivatives_is_not_accepted_as_a_tuple(tmp_path, task):
     result = judge(tmp_path, task_named(task))
     assert result.outcomes[-1].message.endswith("it returns a value of type list; expected tuple")
     assert not result.outcomes[-1].mistake
+
+
+def test_an_error_inside_a_lent_function_names_it_and_the_students_line(tmp_path):
+    task, folder = task_named("2.3"), written(tmp_path)
+    file = folder / task.file
+    file.write_text(
+        (REFERENCE / task.file).read_text()
+        + "\n\ndef tensor_map(fn, out, a):\n    position_of((1, 2, 3), a.strides + (1,) * 9, 0)\n"
+    )
+    result = judge(folder, task)
+    text = " ".join(format_result(task, result).split())
+    assert "ValueError: shapes (3,) and " in text
+    assert "in position_of of task 2.1, which the course lends, called with (1, 2, 3) and (" in text
+    assert "position_of((1, 2, 3), a.strides + (1,) * 9, 0)" in text

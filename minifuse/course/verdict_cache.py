@@ -1,7 +1,8 @@
 """Store the last result of each task, so that `minifuse course status` need not run the checks.
 
 An entry is a JSON file in the cache folder, one for each task of a student's folder. It is used only while its key is that
-of today: a digest of the student's file and the files that it imports, of the sources of the course, and of versions.
+of today: a digest of the student's file and the files that it imports, of the sources of the course, and of versions. A task
+stays solved while functions of other tasks in its file change, since the oracle's are in their place when it is judged.
 Entries that are damaged, or that another user may have written, are ignored. Points of a grading never come from here.
 """
 
@@ -22,6 +23,7 @@ from ..runtime import file_trust
 from ..runtime.kernel_files import cache_folder, replace_file
 from . import runner
 from .imports import identifiers, imported_modules
+from .registry import all_tasks
 from .student_process import TIME_S
 from .task import Effort, Task
 from .task_folder import SOURCES, task_folder
@@ -41,14 +43,38 @@ def entry_path(folder: Path, task: Task) -> Path | None:
     return entries / f"{name}.json" if entries else None
 
 
-def key(folder: Path, task: Task) -> str:
-    """Return the digest of everything that determines the result of a task."""
+def key(folder: Path, task: Task, *, has_passed: bool = False) -> str:
+    """Return the digest of everything that determines the result of a task.
+
+    If the task has passed, comments and what other tasks define do not count. Otherwise they do: a result names lines.
+    """
     digest = sha256("\n".join([task.id, *versions(), digest_of_checks(SOURCES), digest_of_checks(task_folder())]).encode())
     for path in sorted(files_of(folder, task)):
         content = read_bytes(path)
+        if has_passed and path.name == task.file and content is not None:
+            content = what_counts(content, task)
         digest.update(f"\n{path.name} {'missing' if content is None else len(content)}\n".encode(errors="surrogateescape"))
         digest.update(content or b"")
     return digest.hexdigest()
+
+
+def what_counts(content: bytes, task: Task) -> bytes:
+    """Return the code of a file without comments and without what other tasks define in it, but with their names."""
+    others = {slot for other in all_tasks() if other.file == task.file and other.id != task.id for slot in other.slots}
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return content
+    names = {name for node in ast.walk(tree) for name in imported_modules(node)}
+    parts: list[ast.AST | None] = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in others:
+            names.add(node.name)
+            parts += node.decorator_list  # these, default values and base classes run when the file is loaded
+            parts += [*node.args.defaults, *node.args.kw_defaults] if isinstance(node, ast.FunctionDef) else node.bases
+        else:
+            parts.append(node)
+    return "\n".join([*sorted(names), *[ast.dump(part) for part in parts if part]]).encode(errors="surrogateescape")
 
 
 def files_of(folder: Path, task: Task) -> set[Path]:
@@ -110,8 +136,8 @@ def store(folder: Path, task: Task, result: Result, key_before: str) -> None:
     path = entry_path(folder, task)
     if path is None or key(folder, task) != key_before:
         return
-    text = json.dumps(asdict(result))
-    content = json.dumps({"key": key_before, "checksum": checksum(key_before, text), "result": text})
+    kept_key, text = key(folder, task, has_passed=result.verdict == "passed"), json.dumps(asdict(result))
+    content = json.dumps({"key": kept_key, "checksum": checksum(kept_key, text), "result": text})
     with suppress(OSError):
         if not file_trust.why_distrusted(path.parent):
             file_trust.make_private(path.parent)
@@ -126,12 +152,13 @@ def load(folder: Path, task: Task) -> Result | None:
         return None
     try:
         entry = json.loads(file_trust.read(path))
-        text, today = entry["result"], key(folder, task)
-        if entry["key"] != today or entry["checksum"] != checksum(today, text):
-            return None
+        text = entry["result"]
         fields = json.loads(text)
         outcomes = [Outcome(**(part | {"lines": [tuple(line) for line in part["lines"]]})) for part in fields["outcomes"]]
-        return Result(**(fields | {"outcomes": outcomes}))
+        result = Result(**(fields | {"outcomes": outcomes}))
+        today = key(folder, task, has_passed=result.verdict == "passed")
+        is_valid = entry["key"] == today and entry["checksum"] == checksum(today, text)
+        return result if is_valid else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 

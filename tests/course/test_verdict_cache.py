@@ -53,12 +53,33 @@ def test_a_stored_result_is_the_same(folder):
 def test_a_changed_file_has_no_result_until_it_is_changed_back(folder):
     result = stored(folder)
     text = (folder / TASK.file).read_text()
-    written(folder, "# a comment")
+    written(folder, "HALF = 0.5")
     assert verdict_cache.load(folder, TASK) is None
     (folder / TASK.file).unlink()
     assert verdict_cache.load(folder, TASK) is None
     (folder / TASK.file).write_text(text)
     assert verdict_cache.load(folder, TASK) == result
+
+
+def test_a_solved_task_stays_solved_while_another_one_in_its_file_is_written(folder):
+    result = stored(folder)
+    failed = stored(folder, BROADCAST)
+    failed.outcomes[0].verdict = "failed"
+    verdict_cache.store(folder, BROADCAST, failed, verdict_cache.key(folder, BROADCAST))
+    assert verdict_cache.load(folder, BROADCAST) == failed
+    written(folder, "# a comment\n\n\ndef tensor_map(fn, out, a):\n    return 3\n")
+    assert verdict_cache.load(folder, TASK) == result
+    assert verdict_cache.load(folder, BROADCAST) is None  # its lines may have moved
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["def index_of(k, shape):\n    return 3", "@print\ndef tensor_map():\n    pass", "def tensor_map():\n    import abc"],
+)
+def test_what_can_change_a_result_invalidates_it(folder, line):
+    stored(folder)
+    written(folder, line)
+    assert verdict_cache.load(folder, TASK) is None
 
 
 @pytest.mark.parametrize("line", ["from helpers import half", "import helpers", "helpers = __import__('hel' + 'pers')"])

@@ -133,7 +133,7 @@ def render_question(question: Question, number: int, of: int) -> RenderableType:
 def render_verdict(question: Question, value: Answer | None, typed: str) -> RenderableType:
     """Render what a value is: right; or wrong, the mistake if it is known, and the answer. The explanation follows."""
     if value is not None and question.is_right(value):
-        return Group(block(f"{RIGHT} right", 2, "green"), block(question.explanation, 4))
+        return Group(block(f"{RIGHT} right", 2, "green"), render_explanation(question))
     parts: list[RenderableType] = []
     mistake = "" if value is None else question.mistake(value)
     if typed:

@@ -7,11 +7,17 @@ from ..core.errors import MinifuseError
 from . import base
 
 REQUIRED_PACKAGES = ("typer", "rich")  # imported by all commands but those of `base`
+JUDGING = [["course", "check"], ["course", "grade"], ["course", "watch"]]
+"""The commands that run a student's code."""
 
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it with one line and exit status 130."""
     try:
+        if sys.argv[1:3] in JUDGING:
+            from ..course.student_process import start_server
+
+            start_server()
         missing_package = first_missing_package()
         if missing_package:
             sys.exit(base.run(sys.argv[1:], missing_package))

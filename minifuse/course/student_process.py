@@ -182,6 +182,15 @@ class StudentProcess:
         return Stopped(f"your code ended the whole process, {how}, before it could be judged: {last}")
 
 
+def start_server() -> None:
+    """Start the server that forks students' processes, before the first is needed: it imports while this process does."""
+    if METHOD == "forkserver":
+        from multiprocessing import forkserver
+
+        with hidden_main_module():
+            forkserver.ensure_running()
+
+
 @contextlib.contextmanager
 def hidden_main_module() -> Iterator[None]:
     """Start processes in this block without running the program's main file in each, as multiprocessing otherwise does."""

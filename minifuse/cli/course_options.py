@@ -40,7 +40,7 @@ TaskNames = Annotated[
     list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function, or 2 for a module.")
 ]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
-Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after this many seconds.")]
+Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after so many seconds of processor time.")]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Run only your functions. Do not fill in missing ones from the reference solution."),

@@ -173,7 +173,7 @@ def cached_jit(function: Callable[..., None], **options: object) -> "Dispatcher[
 
     assert isinstance(function, FunctionType)
     njit: Any = numba.njit  # its type stub does not accept **options
-    dispatcher: Any = njit(**options)(function)
+    dispatcher: Any = njit(nogil=True, **options)(function)  # so that another thread can report the end of its time
     dispatcher._cache = cache_class(key_of(function, **options))(function)
     typed: Dispatcher[Callable[..., None]] = dispatcher
     return typed
@@ -212,13 +212,21 @@ def count_packed(assembly: str) -> int | None:
     return len(PACKED.findall(assembly)) if platform.machine() in ("x86_64", "AMD64") else None
 
 
+running: list[tuple[Callable[..., None], tuple[Argument, ...]]] = []
+"""The compiled calls that run now, as functions of Python and their arguments."""
+
+
 def call_compiled(dispatcher: "Dispatcher[Callable[..., None]]", *arguments: Argument) -> None:
     """Call compiled code. Functions are passed as pointers, so that one compilation serves all of them."""
     converted = [
         with_array_layout(x) if isinstance(x, Strided) else function_pointer(x) if isinstance(x, FunctionType) else x
         for x in arguments
     ]
-    dispatcher(*converted)
+    running.append((dispatcher.py_func, arguments))
+    try:
+        dispatcher(*converted)
+    finally:
+        running.pop()
 
 
 @cache

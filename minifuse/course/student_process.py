@@ -21,8 +21,9 @@ from .imports import Assignment, TaskFile
 from .messages import decode
 from .student import Student
 from .task_folder import task_folder
+from .time_limit import GRACE_S
 from .verdicts import Refused, Stopped, StudentError, TimedOut, Wrong
-from .worker import GRACE_S, Request, Setting
+from .worker import Request, Setting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -33,6 +34,7 @@ MAX_ANSWER_NBYTES = 64 << 20
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT: Any = multiprocessing.get_context(METHOD)
 CONTEXT.set_forkserver_preload(["minifuse.course.worker"])  # so that a process starts in a few milliseconds
+TRACKER_WARNINGS = "ignore:resource_tracker:UserWarning"  # of a semaphore of Numba's, when a process is ended in a loop
 CHANGED = "your function changes its arguments; work on a copy, since the caller still needs them"
 
 
@@ -48,7 +50,7 @@ class StudentProcess:
     task : Task or None
         The task to judge; slots of other tasks come from the oracle. None: every slot is the student's.
     seconds, nbytes : float, int
-        The time that all answers may take together, and the memory that the process may use.
+        The processor time that all answers may take together, and the memory that the process may use.
     """
 
     def __init__(
@@ -193,13 +195,20 @@ def start_server() -> None:
 
 @contextlib.contextmanager
 def hidden_main_module() -> Iterator[None]:
-    """Start processes in this block without running the program's main file in each, as multiprocessing otherwise does."""
-    main = sys.modules["__main__"]
+    """Start processes in this block without running the program's main file in each, as multiprocessing otherwise does.
+
+    The tracker of multiprocessing, which is started with the first one, does not print its warnings.
+    """
+    main, filters = sys.modules["__main__"], os.environ.get("PYTHONWARNINGS", "")
     sys.modules["__main__"] = ModuleType("__main__")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [filters, TRACKER_WARNINGS]))
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        os.environ["PYTHONWARNINGS"] = filters
+        if not filters:
+            del os.environ["PYTHONWARNINGS"]
 
 
 def error_of(kind: str, name: str, text: str, lines: list[list[Any]], fields: dict[str, Any]) -> BaseException:

@@ -17,7 +17,8 @@ class TimedOut(BaseException):
     """Raised when the answers of a student's functions took more time than they may. Judging ends at once."""
 
     def __init__(self, seconds: float, lines: Sequence[tuple[str, int]]) -> None:
-        super().__init__(f"stopped after {seconds:g} s; is there a loop that does not end?")
+        advice = "is there a loop that does not end?"
+        super().__init__(f"stopped after {seconds:g} s; {advice} If not, --limit {5 * seconds:g} gives it more time")
         self.lines = list(lines)
         """(file, line) of the student's code that was running, the innermost last."""
 

@@ -6,16 +6,14 @@ values, comparisons and the reference answers of the task are in the judge's pro
 """
 
 import contextlib
-import faulthandler
 import io
 import json
 import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,12 +24,12 @@ from .imports import TaskFile
 from .messages import encode
 from .student import Student
 from .task_folder import STUDENT_PACKAGES, extend_packages
+from .time_limit import GRACE_S, call_at_end
 from .verdicts import Refused, Stopped, Wrong
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-GRACE_S = 2.0  # for the process to report which line it is running
 MAX_PRINTED_CHARACTERS = 4000  # of the captured output
 JUDGES = ("check", "judge", "oracle", "registry", "tasks")  # modules of the course that this process does not import
 
@@ -45,7 +43,7 @@ class Setting(NamedTuple):
     task: TaskFile | None
     """The task that is judged. None: nothing comes from the oracle."""
     seconds: float
-    """The time that all answers may take together."""
+    """The processor time that all answers may take together."""
     nbytes: int
     """The memory that the process may use."""
     task_folder: Path | None
@@ -218,32 +216,37 @@ def snapshot(value: object) -> object:
 
 def report_end_of_time(setting: Setting, answers: Answers, output: CapturedOutput) -> None:
     """Report the line that is running when the time is over, and end the process; or at once when the next request comes."""
-    main_thread = threading.get_ident()
+    main_thread, folder = threading.get_ident(), setting.folder.resolve()
 
     def report() -> None:
-        lines = [
-            (Path(frame.f_code.co_filename).name, frame.f_lineno)
-            for frame in frames_from(sys._current_frames().get(main_thread))
-            if Path(frame.f_code.co_filename).parent == student_folder
-        ]
         answers.is_late = True
-        if answers.send({"timeout": lines[::-1], "printed": output.take()}):
+        lines = lines_of_thread(main_thread, folder) or lines_of_compiled_call(folder)
+        if answers.send({"timeout": lines, "printed": output.take()}):
             os._exit(3)
 
-    student_folder = setting.folder.resolve()
-    timer = threading.Timer(setting.seconds, report)
-    timer.daemon = True
-    timer.start()
-    faulthandler.dump_traceback_later(
-        setting.seconds + GRACE_S, exit=True, file=sys.stderr
-    )  # compiled code may hold the GIL
+    call_at_end(setting.seconds, report)
 
 
-def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
-    """Generate a frame and those that called it."""
+def lines_of_thread(thread: int | None, folder: Path) -> list[tuple[str, int]]:
+    """Return (file, line) of the student's frames of a thread, the innermost last."""
+    frame, lines = sys._current_frames().get(thread or 0), []
     while frame is not None:
-        yield frame
+        path = Path(frame.f_code.co_filename)
+        lines += [(path.name, frame.f_lineno)] if path.parent == folder else []
         frame = frame.f_back
+    return lines[::-1]
+
+
+def lines_of_compiled_call(folder: Path) -> list[tuple[str, int]]:
+    """Return the lines at which the compiled code that runs now would be, which knows no lines: Python runs it as well."""
+    compiled = sys.modules.get(f"{__package__}.compiled")
+    if compiled is None or not compiled.running:
+        return []
+    function, arguments = compiled.running[-1]
+    thread = threading.Thread(target=function, args=arguments, daemon=True)
+    thread.start()
+    thread.join(GRACE_S / 2)
+    return lines_of_thread(thread.ident, folder)
 
 
 def limit_memory(nbytes: int) -> None:

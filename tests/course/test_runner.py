@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course import worker
+from minifuse.course import compiled, worker
 from minifuse.course.questions import loading
 from minifuse.course.registry import TASKS
 from minifuse.course.runner import TaskRun, run, verify_result
@@ -40,7 +40,7 @@ def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
     first, last = result.outcomes
     assert first.verdict == "passed"
     assert (last.verdict, last.check) == ("timeout", TASK.checks[1].name)
-    assert last.message == "stopped after 4 s; is there a loop that does not end?"
+    assert last.message == "stopped after 4 s; is there a loop that does not end? If not, --limit 20 gives it more time"
     assert last.case.startswith("index ")
     assert last.lines[-1][2].strip() in ("while True:", "index = index")
     assert last.printed == "round\n"
@@ -48,12 +48,35 @@ def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
 
 
 def test_time_that_ends_between_two_questions_is_over(tmp_path):
-    """The process is idle while the judge draws a case: the answer to its next question is the timeout."""
-    with StudentProcess(written(tmp_path), TASKS, TASK, seconds=3) as process:
+    """The process is idle for five times as long as it may compute: the answer to its next question is the timeout."""
+    with StudentProcess(written(tmp_path), TASKS, TASK, seconds=1) as process:
         process.ask(loading.load, TASK.id)
-        time.sleep(3.3)
+        time.sleep(5.5)
         with pytest.raises(TimedOut):
             process.ask(loading.load, TASK.id)
+
+
+def test_waiting_is_no_computing(tmp_path):
+    with StudentProcess(written(tmp_path), TASKS, TASK, seconds=2) as process:
+        process.ask(loading.load, TASK.id)
+        time.sleep(2.5)
+        process.ask(loading.load, TASK.id)
+
+
+def test_compiled_code_that_runs_has_the_line_of_python(tmp_path):
+    file = tmp_path / "kernels.py"
+    file.write_text("def fill(is_over):\n    k = 0\n    while not is_over:\n        k = 1\n")
+    namespace, is_over = {}, []
+    exec(compile(file.read_text(), str(file), "exec"), namespace)
+    assert worker.lines_of_compiled_call(tmp_path) == []
+    compiled.running.append((namespace["fill"], (is_over,)))
+    try:
+        ((name, line),) = worker.lines_of_compiled_call(tmp_path)
+    finally:
+        compiled.running.pop()
+        is_over.append(True)
+    assert name == "kernels.py"
+    assert line in (3, 4)
 
 
 def test_call_that_holds_the_gil_is_stopped(tmp_path):

@@ -52,7 +52,7 @@ PLANS = {
         Week("Memory is one line: strides and broadcasting", ("2.1", "2.2"), ("layouts",)),
         Week("The three loops, over strides", ("2.3",), ("0.3",)),
         Week("Threads, blocks, guards, barriers", ("3.3",), ("simulator",)),
-        Week("Shared memory: a product in tiles", ("3.4",), ("cuda",)),
+        Week("Shared memory and registers: a product in tiles", ("3.4", "3.6"), ("cuda",)),
     ),
     "Compilers only": (
         Week("Layouts, since kernels depend on them", ("2.1", "2.2"), ("layouts",)),

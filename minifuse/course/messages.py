@@ -26,6 +26,7 @@ RECORDS = {
     "PrangeRun": "compiled_launches",
     "Raised": "questions.calling",
     "SessionFacts": "call_sessions",
+    "SharedFacts": "launch_facts",
     "Touch": "access_facts",
     "Traffic": "launch_facts",
     "Trained": "questions.task4_5",

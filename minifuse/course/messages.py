@@ -25,6 +25,7 @@ RECORDS = {
     "LoopSource": "questions.parallel",
     "PrangeRun": "compiled_launches",
     "Raised": "questions.calling",
+    "Schedule": "nests",
     "SessionFacts": "call_sessions",
     "SharedFacts": "launch_facts",
     "Touch": "access_facts",

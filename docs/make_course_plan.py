@@ -52,13 +52,13 @@ PLANS = {
         Week("Memory is one line: strides and broadcasting", ("2.1", "2.2"), ("layouts",)),
         Week("The three loops, over strides", ("2.3",), ("0.3",)),
         Week("Threads, blocks, guards, barriers", ("3.3",), ("simulator",)),
-        Week("Shared memory: a product in tiles", ("3.4",), ("cuda",)),
+        Week("Shared memory and registers: a product in tiles", ("3.4", "3.6"), ("cuda",)),
     ),
     "Compilers only": (
         Week("Layouts, since kernels depend on them", ("2.1", "2.2"), ("layouts",)),
         Week("Capture a graph, print a kernel", ("5.1", "5.2"), ("fusion",)),
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
-        Week("Gradients of graphs; schedules", ("5.5", "5.6"), ("1.4",)),
+        Week("Gradients of graphs; schedules", ("5.5", "5.6", "5.7"), ("1.4", "3.4", "3.6")),
     ),
 }
 

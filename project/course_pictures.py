@@ -108,6 +108,12 @@ PICTURES: dict[str, CoursePicture] = {
         "Block 0 has copied 4 x 4 tiles of a and b to shared memory. Element (1, 2) of out adds a product of an "
         "element of tile_a and one of tile_b; columns 4 and 5 of a come with the next tiles.",
     ),
+    "3.6": CoursePicture(
+        "matmul?matmul_kernel=strips&matmul_M=4&matmul_N=4&matmul_K=4"
+        "&matmul_tile=4&matmul_block=0&matmul_element=1,2&matmul_step=4",
+        "Block 0 has copied a 4 x 2 tile of a and a 2 x 4 tile of b to shared memory. Each thread reads one element "
+        "of tile_b into a register, and uses it for all elements of out that it computes.",
+    ),
     "4.4": CoursePicture(
         "autodiff?autodiff_function=your+own&autodiff_own=(x.exp()/x.exp().sum())[:1]&autodiff_shapes=x:+3&autodiff_step=9",
         "The gradient of the first of three probabilities. It reaches the scores on two paths, through the dividend"

@@ -64,6 +64,20 @@ class ArrayFacts(NamedTuple):
     store_lines: list[Line] = []  # noqa: RUF012
 
 
+class SharedFacts(NamedTuple):
+    """The accesses of a launch to shared memory, and its barriers."""
+
+    nbytes: int = 0
+    """The shared memory of a block."""
+    loads: int = 0
+    wavefronts: int = 0
+    """Passes over the banks that the loads take."""
+    ideal_wavefronts: int = 0
+    """Passes that they would take without bank conflicts."""
+    barriers: int = 0
+    """The most barriers that a block passes."""
+
+
 class LaunchFacts(NamedTuple):
     """The output and the accesses of a launch."""
 
@@ -76,6 +90,7 @@ class LaunchFacts(NamedTuple):
     """The most cells of shared memory that one thread reads between two barriers."""
     scattered: int
     """Between how many barriers the threads that combine cells are in more warps than necessary."""
+    shared: SharedFacts = SharedFacts()
 
     def of(self, name: str) -> ArrayFacts:
         """Return the accesses to an array; none if it was not accessed."""

@@ -1,6 +1,7 @@
 """Cases for tasks about parallel loops: tensors with and without gaps."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,12 @@ def row_major(shape: Sequence[int], start: int = 1, offset: int = 0) -> Strided:
     """Return a contiguous tensor at an offset of a larger storage."""
     made = fresh(shape)
     return made._replace(storage=np.arange(start, start + len(made.storage) + offset + 2.0), offset=offset)
+
+
+def tight(shape: Sequence[int], start: int = 1) -> Strided:
+    """Return a row-major tensor whose storage ends with its last element."""
+    made = row_major(shape, start)
+    return made._replace(storage=made.storage[: prod(shape)].copy())
 
 
 def gapped(shape: Sequence[int], start: int = 1) -> Strided:

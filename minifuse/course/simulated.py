@@ -1,5 +1,6 @@
 """Run a student's CUDA kernels in the interpreter `minifuse.simt`, and turn its errors into verdicts."""
 
+from math import prod
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import LimitError, NotDoneYet, SimtError
-from .launch_facts import Argument, ArrayFacts, LaunchFacts, Sizes, Traffic
+from .launch_facts import Argument, ArrayFacts, LaunchFacts, SharedFacts, Sizes, Traffic
 from .strided import Array
 from .student import Student
 from .verdicts import Wrong
@@ -93,7 +94,26 @@ def facts_of(student: Student, recording: "Trace", out: Array) -> LaunchFacts:
     shared = [k for k, info in enumerate(recording.arrays) if info.space == "shared"]
     is_shared = np.isin(events.array, shared) & is_load
     most_shared = np.bincount(thread[is_shared]).max(initial=0)
-    return LaunchFacts(out, arrays, int(most_shared), *cells_between_barriers(events, is_shared))
+    cells, scattered = cells_between_barriers(events, is_shared)
+    return LaunchFacts(
+        out, arrays, int(most_shared), cells, scattered, shared_facts(recording, shared, int(is_shared.sum()))
+    )
+
+
+def shared_facts(recording: "Trace", shared: list[int], loads: int) -> SharedFacts:
+    """Return the accesses of a launch to its shared arrays, which are given by their rows."""
+    from ..simt.record import LOAD
+
+    requests = recording.requests()
+    is_load = np.isin(requests.array, shared) & (requests.kind == LOAD)
+    blocks = np.array([barrier.block for barrier in recording.barriers], int)
+    return SharedFacts(
+        sum(prod(recording.arrays[k].shape) * recording.arrays[k].itemsize for k in shared),
+        loads,
+        int(requests.wavefronts[is_load].sum()),
+        int(requests.ideal_wavefronts[is_load].sum()),
+        int(np.bincount(blocks).max(initial=0)),
+    )
 
 
 def cells_between_barriers(events: "Events", is_selected: npt.NDArray[np.bool_]) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from minifuse.course.report import format_result
 from minifuse.course.student import Student
 from minifuse.course.student_process import StudentProcess
 from minifuse.course.task import Effort
-from minifuse.course.tasks import task3_3, task3_4, task3_5
+from minifuse.course.tasks import task3_3, task3_4, task3_5, task3_6
 from minifuse.course.verdicts import Wrong
 from tests.course.folder import judge
 
@@ -307,7 +307,7 @@ def test_slow_loops_get_more_rounds(monkeypatch):
 
 LAUNCHES = [
     (task, case, module.expected_of(case))
-    for task, module in (("3.3", task3_3), ("3.4", task3_4))
+    for task, module in (("3.3", task3_3), ("3.4", task3_4), ("3.6", task3_6))
     for slot in BY_ID[task].slots
     for case in module.cases(slot)
 ]
@@ -327,15 +327,15 @@ def test_kernels_compile_for_a_gpu(student):
                 kernel = compiler.rebind_for_numba(kernels.kernel_of(student(task), case))
                 ptx, _ = compile_ptx(kernel, tuple(typeof(x) for x in case.arguments), cc=(9, 0))
             assert ".visible .entry" in ptx
-            assert ("bar.sync" in ptx) == (case.slot not in ("cuda_map", "cuda_zip"))
-    assert len(seen) == 6
+            assert ("bar.sync" in ptx) == (case.slot not in ("cuda_map", "cuda_zip", "cuda_thread_tile_matmul"))
+    assert len(seen) == 8
 
 
 @pytest.mark.gpu
 def test_kernels_compute_the_same_on_a_gpu(process):
     if not driver.query_driver().gpus:
         pytest.skip(driver.query_driver().reason)
-    for task in ("3.3", "3.4"):
+    for task in ("3.3", "3.4", "3.6"):
         pairs = [(case, expected) for of, case, expected in LAUNCHES if of == task]
         assert launches.note_of_gpu(process(task), pairs).endswith("too, with equal results.")
         note = launches.note_of_gpu(process(task), [(case, expected + 1) for case, expected in pairs])

@@ -12,7 +12,7 @@ from ..draw import rows
 from ..launch_facts import Launch, LaunchFacts, flat
 from ..loops import describe_layout
 from ..oracle.module3 import TILE
-from ..parallel import SUM_EDGES, flipped, gapped, row_major, values_like, with_values
+from ..parallel import SUM_EDGES, flipped, gapped, tight, values_like, with_values
 from ..simulated import WARP
 from ..strided import Array, Strided
 from ..student_process import StudentProcess
@@ -51,12 +51,6 @@ def grid_of(case: Launch) -> tuple[int, int, int]:
     assert isinstance(case.grid, tuple)
     across, down, batch = case.grid
     return across, down, batch
-
-
-def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
-    """Return a row-major tensor whose storage ends with its last element."""
-    made = row_major(shape, start)
-    return made._replace(storage=made.storage[: prod(shape)].copy())
 
 
 def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Launch:

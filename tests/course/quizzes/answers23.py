@@ -7,6 +7,9 @@ from itertools import product
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from minifuse.simt.metrics import requests
+from minifuse.simt.record import ArrayInfo, Events
+
 
 def array_of(storage, shape, strides, offset=0):
     """Return a view of a storage with strides in elements."""
@@ -151,6 +154,13 @@ def up(size, tile):
     return math.ceil(size / tile)
 
 
+def conflicting_rows(n):
+    zero, lane = np.zeros(n["count"], int), np.arange(n["count"])
+    events = Events(zero, lane, *[zero] * 6, 8 * n["length"] * lane, zero + 8, zero / 1)
+    tile = ArrayInfo("tile", "shared", 0, (4, n["length"]), (8 * n["length"], 8), 8, "float64")
+    return int(requests(events, [tile]).wavefronts[0])
+
+
 ANSWERS = {
     "2.1": {
         "position": lambda n: np.ravel_multi_index(n["index"], n["shape"]),
@@ -245,5 +255,12 @@ ANSWERS = {
         "passes": lambda n: 3 * np.empty(n["n"]).nbytes,
         "innermost": lambda n: strides_of(np.empty((4, n["n"])))["kj".index(n["name"])],
         "negative": lambda n: n["numbers"][n["i"]],
+    },
+    "3.6": {
+        "loads": lambda n: n["k"] * (n["m"] + n["n"]),
+        "intensity": lambda n: n["side"] // n["itemsize"],
+        "columns": lambda n: [(n["bx"] * n["count"] + j) * n["width"] + n["tx"] for j in range(n["count"])],
+        "cell": lambda n: np.unravel_index(n["thread"] + n["turn"] * n["threads"], (99, n["size"])),
+        "passes": conflicting_rows,
     },
 }

@@ -336,4 +336,11 @@ ANSWERS = {
         "stores": lambda n: stored(n["graph"], n["group"]),
         "cycle": cycle,
     },
+    "5.7": {
+        "sectors": lambda n: len({(i * n["columns"] + j) // 8 for i in range(n["rows"]) for j in range(n["width"])}),
+        "waves": lambda n: len(range(0, len(range(0, n["size"], n["whole"])), n["multiprocessors"])),
+        "idle": lambda n: -n["size"] % n["threads"],
+        "loads": lambda n: n["m"] + n["n"],
+        "split": lambda n: len(range(0, len(range(0, n["size"], n["chunks"])), n["threads"])),
+    },
 }

@@ -199,6 +199,7 @@ TASK = Task(
             ),
             large=partial(calls, embed_call, LARGE),
             names=("table", "ids"),
+            share=0.6,
         ),
         error_check(IDS, partial(calls, id_call), "IndexError", ("table", "ids")),
         in_turn(

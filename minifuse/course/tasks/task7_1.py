@@ -95,8 +95,8 @@ def unembed_call(sizes: tuple[tuple[tuple[int, ...], int], ...], random: "Random
     return TensorCall("unembed", (halves(random, *shape), halves(random, count, shape[-1])), random.randrange(99))
 
 
-FEW_SCORES = (((1, 1), 1), ((3, 2), 5), ((2, 3, 2), 4), ((4, 3), 3), ((2, 2, 1, 4), 7), ((3,), 6))
-MANY_SCORES = (((2, 30, 16), 500), ((64, 8), 64))
+SMALL_SCORES = (((1, 1), 1), ((3, 2), 5), ((2, 3, 2), 4), ((4, 3), 3), ((2, 2, 1, 4), 7), ((3,), 6))
+LARGE_SCORES = (((2, 30, 16), 500), ((64, 8), 64))
 
 
 def tied_call(random: "Random") -> TensorCall:
@@ -211,9 +211,9 @@ TASK = Task(
         ),
         library_check(
             UNEMBED,
-            partial(calls, unembed_call, FEW_SCORES),
+            partial(calls, unembed_call, SMALL_SCORES),
             (multiplies_only,),
-            large=partial(calls, unembed_call, MANY_SCORES),
+            large=partial(calls, unembed_call, LARGE_SCORES),
             names=("x", "table"),
             share=0.5,
         ),

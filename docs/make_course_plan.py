@@ -60,6 +60,7 @@ PLANS = {
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
         Week("Gradients of graphs; schedules", ("5.5", "5.6", "5.7"), ("1.4", "3.4", "3.6")),
     ),
+    "Transformers only": (Week("A row for each token", ("7.1",), ("2.4", "gradients")),),
 }
 
 

@@ -22,6 +22,8 @@ RECORDS = {
     "Node": "fusion",
     "Kernel": "fusion",
     "KernelRun": "emitted_kernels",
+    "LibraryCall": "library_facts",
+    "LibraryRun": "library_facts",
     "LoopSource": "questions.parallel",
     "PrangeRun": "compiled_launches",
     "Raised": "questions.calling",

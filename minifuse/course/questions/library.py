@@ -4,7 +4,8 @@ A tensor is `mf.Tensor` on a backend of NumPy functions that counts what Python 
 refuses those that are no elementary operation: `x.softmax(-1)` is what a student writes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -173,6 +174,14 @@ class CallRecorder(DispatchHook):
 def shapes_of(values: Sequence[Any]) -> tuple[Shape, ...]:
     """Return the shapes of the tensors among some values."""
     return tuple(tuple(x.shape) for x in values if isinstance(x, Tensor))
+
+
+@contextmanager
+def elementary_calls() -> Iterator[CallRecorder]:
+    """Compute on the counting backend in a block, and record the calls; refuse those that are not elementary."""
+    recorder = CallRecorder(is_strict=True)
+    with use_backend(counting_backend().name), use_dispatch_hook(recorder):
+        yield recorder
 
 
 def to_argument(x: Any, is_constant: bool) -> Any:

@@ -60,6 +60,10 @@ PLANS = {
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
         Week("Gradients of graphs; schedules", ("5.5", "5.6"), ("1.4",)),
     ),
+    "Transformers only": (
+        Week("A row for each token", ("7.1",), ("2.4", "gradients")),
+        Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.4", "4.7")),
+    ),
 }
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import oracle
-from .check import check_each, check_given, same
+from .check import check_each, same
 from .library_facts import LibraryCall, LibraryRun, TensorCall
-from .questions.library import ask_call, ask_error, run_call
+from .questions.library import Combination, ask_call, ask_combined, ask_error, run_call
 from .task import Check
 from .verdicts import Wrong
 
@@ -22,9 +23,10 @@ Rule = Callable[[TensorCall, LibraryRun], None]
 """Raises `Wrong` if a call of a right result did what it must not: too many bytes, passes, or copies."""
 
 
-def expected_run(call: TensorCall) -> LibraryRun:
-    """Call the oracle's function; the library differentiates it."""
-    return run_call(oracle.function(call.slot), call, is_strict=False)
+def expected_answer(call: TensorCall, combine: Combination | None = None) -> Answer:
+    """Return the right answer of a call: the oracle computes, and the library differentiates."""
+    function = partial(combine, oracle.function) if combine else oracle.function(call.slot)
+    return answer_of(run_call(function, call, is_strict=False))
 
 
 def answer_of(run: LibraryRun) -> Answer:
@@ -32,17 +34,15 @@ def answer_of(run: LibraryRun) -> Answer:
     return run.values, run.gradients
 
 
-def expected_answer(call: TensorCall) -> Answer:
-    """Return the right answer of a call."""
-    return answer_of(expected_run(call))
-
-
-def examine(name: str, rules: Sequence[Rule], call: TensorCall, run: LibraryRun) -> None:
+def examine(combine: Combination | None, rules: Sequence[Rule], call: TensorCall, run: LibraryRun) -> None:
     """Raise `Wrong` if a run has wrong values or gradients, reads elements in Python, or breaks a rule."""
-    expected, got = expected_answer(call), answer_of(run)
+    expected, got = expected_answer(call, combine), answer_of(run)
     if not same(got, expected):
         part = "the result differs" if not same(got[0], expected[0]) else "the result is right, a gradient differs"
         raise Wrong(f"{part}; shown are results, then gradients", case=call, expected=expected, got=got)
+    for x, y in zip(run.values, expected[0], strict=True):
+        if x.dtype != y.dtype:
+            raise Wrong(f"the result has dtype {x.dtype}, expected {y.dtype}, that of the arguments", kind="dtype")
     for rule in (reads_little, *rules):
         rule(call, run)
 
@@ -53,6 +53,7 @@ def library_check(
     rules: Sequence[Rule] = (),
     *,
     large: "Callable[[], SearchStrategy[TensorCall]] | None" = None,
+    combine: Combination | None = None,
     names: Sequence[str] = (),
     share: float = 1.0,
 ) -> Check:
@@ -68,6 +69,8 @@ def library_check(
         Returns the strategy of calls; `large` those that are tried last.
     rules : sequence of Rule
         What is asked of the calls of the library.
+    combine : function of (slot, arguments)
+        A function of `questions` that is called in place of one slot; `slot(name)` returns a function of the task.
     names : sequence of str
         The names of the arguments, for the report.
     share : float
@@ -76,35 +79,38 @@ def library_check(
     return check_each(
         name,
         cases,
-        ask_call,
-        partial(examine, name, rules),
+        partial(ask_combined, combine) if combine else ask_call,
+        partial(examine, combine, rules),
         large=large,
         describe=partial(describe_call, names),
         share=share,
     )
 
 
-def error_check(name: str, cases: Sequence[TensorCall], kinds: Sequence[str], names: Sequence[str] = ()) -> Check:
-    """Return a check that calls raise an exception of one of these classes, with a text.
+def error_check(
+    name: str,
+    cases: "Callable[[], SearchStrategy[TensorCall]]",
+    kind: str,
+    names: Sequence[str] = (),
+    share: float = 0.5,
+) -> Check:
+    """Return a check that calls raise an exception of a class, or of a subclass, with a text.
 
     Parameters
     ----------
-    kinds : sequence of str
-        The names of classes: "IndexError". A subclass is right, too.
+    kind : str
+        The name of the class: "IndexError".
     """
 
     def examine_error(call: TensorCall, found: list[str] | None) -> None:
-        wanted = " or ".join(kinds)
         if found is None:
-            raise Wrong(f"{call.slot} raises no exception; expected {wanted}", kind="no error", case=call)
-        if not set(found[1:]) & set(kinds):
-            raise Wrong(f"{call.slot} raises {found[1]}: {found[0]}; expected {wanted}", kind="another error", case=call)
+            raise Wrong(f"{call.slot} raises no exception; expected {kind}", kind="no error", case=call)
+        if kind not in found[1:]:
+            raise Wrong(f"{call.slot} raises {found[1]}: {found[0]}; expected {kind}", kind="another error", case=call)
         if not found[0].strip():
-            raise Wrong(
-                f"{call.slot} raises {found[1]} without a text; say what was got and what was expected", kind="no text"
-            )
+            raise Wrong(f"{call.slot} raises {kind} without a text; say what was got and what was expected", kind="no text")
 
-    return check_given(name, cases, ask_error, examine_error, describe=partial(describe_call, names))
+    return check_each(name, cases, ask_error, examine_error, describe=partial(describe_call, names), share=share)
 
 
 def describe_call(names: Sequence[str], call: TensorCall) -> str:
@@ -175,3 +181,8 @@ def peaks_at_most(nbytes: Callable[[TensorCall], int], what: str) -> Rule:
 def count_of(calls: Iterable[LibraryCall], *names: str) -> int:
     """Return how many calls have one of these names."""
     return sum(call.name in names for call in calls)
+
+
+def elements_of(calls: Iterable[LibraryCall]) -> int:
+    """Return how many elements all calls compute together."""
+    return sum(prod(shape) for call in calls for shape in call.outputs)

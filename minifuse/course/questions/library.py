@@ -4,9 +4,12 @@ A tensor is `mf.Tensor` on a backend of NumPy functions that counts what Python 
 refuses those that are no elementary operation: `x.softmax(-1)` is what a student writes.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,15 +24,18 @@ from ...core.errors import NotDoneYet
 from ...core.indexing import Shape
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
-from ...ir.array_functions import BoundFunction
 from ...ir.vjp import GradientFunction
 from ...runtime.memory_pool import MemoryBuffer, allocate, as_array, host_pool, round_to_size_class
+from ...tensors import tensor
 from ...tensors.tensor import Tensor
 from ..library_facts import LibraryCall, LibraryRun, TensorCall
 from ..strided import Array
 from ..student import Student
 from ..verdicts import Refused, Wrong
 
+PACKAGE = Path(__file__).parents[2]
+Combination = Callable[..., object]
+"""A function of (slot, arguments), where `slot(name)` returns a function of the task."""
 NUMPY_NAMES = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "neg": "negative", "eq": "equal",
     "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "and_": "bitwise_and",
@@ -38,10 +44,10 @@ NUMPY_NAMES = {
 """Operators that NumPy has under another name."""
 REDUCTIONS = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "or_": "any", "and_": "all"}
 ELEMENTARY = {
-    "View": "copy", "Copy": "copy", "Cast": "to", "Gather": "select", "select": "select", "gather_along": "select",
-    "put": "put", "assign": "put", "scattered": "scatter", "at_slices": "scatter", "joined": "cat", "repeated": "repeat",
-    "filled_mask": "where", "matmul": "matmul", "mm": "matmul", "mean": "mean", "argreduce": "argmax", "square": "mul",
-    "round": "round", "isinf": "isinf", "tril": "tril", "triu": "triu",
+    "Cast": "to", "Copy": "copy", "Gather": "select", "PadSlice": "pad", "View": "copy", "argreduce": "argmax",
+    "assign": "put", "at_slices": "scatter", "filled_mask": "where", "gather_along": "select", "isinf": "isinf",
+    "joined": "cat", "matmul": "matmul", "mean": "mean", "mm": "matmul", "put": "put", "repeated": "repeat",
+    "round": "round", "scattered": "scatter", "select": "select", "square": "mul", "tril": "tril", "triu": "triu",
 }  # fmt: skip
 """Calls that a student may make besides operators, reductions and views: by a class, or by the name of a function."""
 ADVICE = "write it with + - * / @, exp, log, sum, max, reshape, permute, x[...] and where"
@@ -85,8 +91,12 @@ class CountingBackend(Backend):
         return buffer, buffer.address, layout
 
     def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
-        """Return elements for Python, and count them."""
-        self.reads += layout.size
+        """Return elements, and count them if the library was not asked by itself, as in a check of indices."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename == tensor.__file__:
+            frame = frame.f_back
+        if frame is None or PACKAGE not in Path(frame.f_code.co_filename).parents:
+            self.reads += layout.size
         return super().to_numpy(buffer, address, dtype, layout)
 
 
@@ -151,10 +161,9 @@ class CallRecorder(DispatchHook):
         name = display_name(function)
         if isinstance(function, GradientFunction):
             return name
-        if name == "reduce_dims" and isinstance(function, BoundFunction):
-            operator = getattr(function.parameters[-1], "name", "")
-            if operator in REDUCTIONS:
-                return REDUCTIONS[operator]
+        reduced = function.parameters[-1] if name == "reduce_dims" else getattr(function, "operator", None)
+        if isinstance(reduced, Operator) and reduced.name in REDUCTIONS:
+            return REDUCTIONS[reduced.name]
         found = ELEMENTARY.get(type(function).__name__) or ELEMENTARY.get(name)
         if found is None and self.is_strict:
             raise Refused(f"your code calls {name} of the library; {ADVICE}")
@@ -208,6 +217,11 @@ def results_of(slot: str, result: object) -> list[Tensor]:
     return found
 
 
+def incoming_gradient(seed: int, shape: Shape) -> Array:
+    """Draw the gradient of a result, in quarters."""
+    return np.asarray(np.random.default_rng(seed).integers(-8, 9, shape) / 4.0)
+
+
 def run_call(function: Callable[..., object], call: TensorCall, is_strict: bool = True) -> LibraryRun:
     """Call a function of tensors, and run the backward pass; record what both do."""
     backend = counting_backend()
@@ -224,8 +238,8 @@ def run_call(function: Callable[..., object], call: TensorCall, is_strict: bool 
         saved = recorder.live_bytes() - sum(new.values())
         gradients: tuple[Array | None, ...] = ()
         if call.gradient_seed is not None:
-            chance = np.random.default_rng(call.gradient_seed)
-            incoming = [to_argument(chance.integers(-8, 9, x.shape) / 4.0, True).to(x.dtype) for x in results]
+            drawn = [incoming_gradient(call.gradient_seed + k, x.shape) for k, x in enumerate(results)]
+            incoming = [to_argument(d, True).to(x.dtype) for d, x in zip(drawn, results, strict=True)]
             backend.reads = 0
             with use_dispatch_hook(recorder):
                 run_backward(results, incoming)
@@ -246,6 +260,11 @@ def is_float(x: object) -> bool:
 def ask_call(student: Student, call: TensorCall) -> LibraryRun:
     """Call a slot of the student's, and run the backward pass."""
     return run_call(getattr(student, call.slot), call)
+
+
+def ask_combined(combine: Combination, student: Student, call: TensorCall) -> LibraryRun:
+    """Call a function that uses several slots, and run the backward pass."""
+    return run_call(partial(combine, partial(getattr, student)), call)
 
 
 def ask_error(student: Student, call: TensorCall) -> list[str] | None:

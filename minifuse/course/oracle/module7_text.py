@@ -105,3 +105,68 @@ def sample_next(logits: Sequence[float], random: Random, temperature: float = 1.
     weights[kept] = np.exp((array[kept] - array.max()) / temperature)
     sums = weights.cumsum()
     return int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
+
+
+# Task 7.5
+
+
+@answers
+class KeyValueCache:
+    """Keys and values as lists."""
+
+    def __init__(self, layers: int, heads: int, size: int) -> None:
+        self.pairs: list[list[tuple[Tensor, Tensor]]] = [[] for _ in range(layers)]
+
+    def __len__(self) -> int:
+        return len(self.pairs[-1])
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """Append to a list."""
+        self.pairs[layer].append((key, value))
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Stack the list."""
+        keys, values = (np.stack([x.numpy() for x in part], 1) for part in zip(*self.pairs[layer], strict=True))
+        return tensor(keys), tensor(values)
+
+    def reset(self) -> None:
+        """Make new lists."""
+        self.pairs = [[] for _ in self.pairs]
+
+
+@answers
+def attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attend by einsum."""
+    scores = np.einsum("hs,hts->ht", query.numpy(), keys.numpy()) / math.sqrt(query.shape[-1])
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return tensor(np.einsum("ht,hts->hs", powers / powers.sum(-1, keepdims=True), values.numpy()))
+
+
+@answers
+def decode_step(model: Any, codes: Sequence[int], caches: Sequence[KeyValueCache]) -> Tensor:
+    """Feed a token to each sequence."""
+    x = model.embed(codes, [len(cache) for cache in caches])
+    for layer in range(model.layers):
+        mixed = []
+        for cache, query, key, value in zip(caches, *[y.numpy() for y in model.project(layer, x)], strict=True):
+            cache.append(layer, tensor(key), tensor(value))
+            mixed.append(attend(tensor(query), *cache.read(layer)).numpy())
+        x = model.finish(layer, x, tensor(np.stack(mixed)))
+    logits: Tensor = model.logits(x)
+    return logits
+
+
+@answers
+def generate(
+    model: Any, prompts: Sequence[Sequence[int]], count: int, choose: Callable[[list[float]], int]
+) -> list[list[int]]:
+    """Continue one prompt after the other."""
+    found = []
+    for prompt in prompts:
+        cache, codes = KeyValueCache(model.layers, model.heads, model.size), list(prompt)
+        while len(codes) < len(prompt) + count:
+            logits = decode_step(model, [codes[len(cache)]], [cache])
+            if len(cache) == len(codes):
+                codes.append(choose(logits.tolist()[0]))
+        found.append(codes[len(prompt) :])
+    return found

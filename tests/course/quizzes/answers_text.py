@@ -16,6 +16,21 @@ def clipped(n):
     return round(gradients[0] * min(1.0, n["most"] / np.linalg.norm(gradients)), 3)
 
 
+def copied(n):
+    room, total = n["room"], 0
+    for stored in range(n["count"]):
+        if stored == room:
+            total, room = total + stored, 2 * room
+    return total
+
+
+def count_steps(n):
+    fed, steps = [0] * len(n["lengths"]), 0
+    while any(done < length + n["count"] - 1 for done, length in zip(fed, n["lengths"], strict=True)):
+        fed, steps = [done + 1 for done in fed], steps + 1
+    return steps
+
+
 ANSWERS = {
     "7.4": {
         "encoded": lambda n: tuple(np.searchsorted(np.unique(list(n["text"])), list(n["word"])).tolist()),
@@ -24,5 +39,12 @@ ANSWERS = {
         "bits": lambda n: round(math.exp(n["bits"] * math.log(2))),
         "clipped": clipped,
         "temperature": temperature,
+    },
+    "7.5": {
+        "rows": lambda n: sum(n["prompt"] + k for k in range(n["count"])),
+        "nbytes": lambda n: np.empty((2, n["layers"], n["heads"], n["tokens"], n["size"])).nbytes,
+        "copies": copied,
+        "place": lambda n: (range(n["first"], 99)[n["steps"] - 1], range(99)[n["steps"] - 1]),
+        "steps": count_steps,
     },
 }

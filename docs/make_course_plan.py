@@ -63,7 +63,7 @@ PLANS = {
     "Transformers only": (
         Week("A row for each token", ("7.1",), ("2.4", "gradients")),
         Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.4", "4.7")),
-        Week("Generation without computing anything twice", ("7.5",)),
+        Week("Generation without computing anything twice; eight bits", ("7.5", "7.6")),
     ),
 }
 

@@ -170,3 +170,37 @@ def generate(
                 codes.append(choose(logits.tolist()[0]))
         found.append(codes[len(prompt) :])
     return found
+
+
+# Task 7.6
+
+
+@answers
+def quantize(w: Tensor, per_row: bool = True) -> tuple[Tensor, Tensor]:
+    """Quantize by NumPy."""
+    array = w.numpy()
+    if not np.isfinite(array).all():
+        raise ValueError("an element is nan or inf")
+    largest = np.abs(array).max(-1 if per_row else None, keepdims=True)
+    scales = np.where(largest == 0, 1.0, largest / 127)
+    return tensor(np.rint(array / scales).astype(np.int8)), tensor(scales)
+
+
+@answers
+def dequantize(codes: Tensor, scales: Tensor) -> Tensor:
+    """Multiply in NumPy."""
+    return tensor(codes.numpy() * scales.numpy())
+
+
+@answers
+def quantized_matmul(x: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
+    """Multiply codes by einsum."""
+    x_codes, x_scales = (y.numpy() for y in quantize(x))
+    product = np.einsum("nc,rc->nr", x_codes, codes.numpy(), dtype=np.int32)
+    return tensor(product * x_scales * scales.numpy().T)
+
+
+@answers
+def count_bytes(codes: Tensor, scales: Tensor) -> int:
+    """Return the bytes of both arrays."""
+    return codes.numpy().nbytes + scales.numpy().nbytes

@@ -47,4 +47,11 @@ ANSWERS = {
         "place": lambda n: (range(n["first"], 99)[n["steps"] - 1], range(99)[n["steps"] - 1]),
         "steps": count_steps,
     },
+    "7.6": {
+        "code": lambda n: np.rint(n["weight"] / (n["largest"] / 127)),
+        "error": lambda n: n["largest"] / 254,
+        "half": lambda n: round(n["weight"]),
+        "nbytes": lambda n: np.empty((n["rows"], n["columns"]), np.int8).nbytes + np.empty(n["rows"]).nbytes,
+        "overflow": lambda n: int(np.array([n["a"] * n["b"]]).astype(np.int8)[0]),
+    },
 }

@@ -1,12 +1,14 @@
 """Reference answers of module 7, tasks 7.1 to 7.3, with functions of the library."""
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 from ...autograd import Function
 from ...core.dispatch import use_dispatch_hook
-from ...tensors.creation import zeros
+from ...core.operators import exp, where
+from ...tensors.creation import arange, zeros
 from . import answers
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,3 +103,52 @@ class RMSNorm(Function):
     """Rows of mean square 1."""
 
     forward = staticmethod(lambda ctx, x, gain, epsilon: rms_norm(x, gain, epsilon))
+
+
+# Task 7.3
+
+
+@answers
+@unrecorded
+def causal_mask(rows: int, columns: int) -> Any:
+    """Return where the last places see others."""
+    return arange(columns)[None] <= (arange(rows) + (columns - rows))[:, None]
+
+
+@answers
+@unrecorded
+def softmax(scores: Any, mask: Any = None) -> Any:
+    """Return weights along the last dim; the library differentiates them."""
+    seen = scores if mask is None else where(mask, scores, -math.inf)
+    largest = seen.detach().max(-1, keepdim=True)
+    weights = exp(seen - where(largest > -math.inf, largest, 0.0))
+    total = weights.sum(-1, keepdim=True)
+    return weights / where(total > 0, total, 1.0)
+
+
+@answers
+@unrecorded
+def split_heads(x: Any, heads: int) -> Any:
+    """Return heads as a dim before the length."""
+    return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(-3, -2)
+
+
+@answers
+@unrecorded
+def merge_heads(x: Any) -> Any:
+    """Return heads side by side."""
+    return x.transpose(-3, -2).flatten(-2)
+
+
+@answers
+@unrecorded
+def attention(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+    """Return the weighted mean of values."""
+    return softmax(q @ k.mT * q.shape[-1] ** -0.5, mask) @ v
+
+
+@answers
+@unrecorded
+def streaming_attention(q: Any, k: Any, v: Any, block: int, is_causal: bool = False) -> Any:
+    """Return attention, by all scores at once."""
+    return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]) if is_causal else None)

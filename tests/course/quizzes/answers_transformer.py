@@ -21,6 +21,15 @@ def lost_digits(n):
     return (squares[0] + squares[1]) / np.float32(2) - mean * mean
 
 
+def seen(n):
+    return np.tril(np.ones((n["columns"], n["columns"])))[n["columns"] - n["rows"] + n["i"]].sum()
+
+
+def repaired(n):
+    scores = [*n["first"], *n["second"]]
+    return np.power(2.0, np.subtract(scores, max(scores))).sum()
+
+
 ANSWERS = {
     "7.1": {
         "row_gradient": row_gradient,
@@ -36,5 +45,13 @@ ANSWERS = {
         "kept": lambda n: np.empty((n["rows"], n["width"] + 1), np.int8).size,
         "last_gradient": lambda n: np.subtract(0, n["gradient"]).sum(),
         "gain_gradient": lambda n: np.einsum("ij,ij->j", n["normal"], n["gradient"])[n["column"]],
+    },
+    "7.3": {
+        "seen": seen,
+        "scores_bytes": lambda n: np.empty((n["heads"], n["length"], n["length"]), "V4").nbytes,
+        "scale": lambda n: np.dot(n["q"], n["k"]) / np.linalg.norm(np.ones(len(n["q"]))),
+        "head_index": lambda n: np.ravel_multi_index((n["head"], n["column"]), (n["heads"], n["width"])),
+        "repaired": repaired,
+        "why_infinity": lambda n: "0, which adds nothing to the sum",
     },
 }

@@ -102,3 +102,27 @@ def draw_batch(codes, context, count, random):
     starts = tensor([int(random.random() * (len(codes) - context)) for _ in range(count)])
     places = starts.unsqueeze(1) + arange(context).unsqueeze(0)
     return text[places], text[places + 1]
+
+# %% functions_of_7_2_and_7_3: layer norm and attention are those of the tasks before
+from attention import attention, causal_mask, merge_heads, split_heads
+from layer_norm import layer_norm
+from minifuse.course.elementary import ones, zeros
+
+
+class SonnetModel(SonnetModel):
+    def __init__(self, vocabulary, context, seed=0, width=32, heads=2):
+        super().__init__(vocabulary, context, seed, width, heads)
+        self.scale = ones(width, dtype="float64").requires_grad_()
+        self.shift = zeros(width, dtype="float64").requires_grad_()
+
+    def parameters(self):
+        return [*super().parameters(), self.scale, self.shift]
+
+    def __call__(self, codes):
+        length = codes.shape[1]
+        x = self.tokens[codes] + self.places[:length]
+        y = layer_norm(x, self.scale, self.shift)
+        q, k, v = (split_heads(y @ w, self.heads) for w in (self.query, self.key, self.value))
+        x = x + merge_heads(attention(q, k, v, causal_mask(length, length))) @ self.out
+        x = x + maximum(layer_norm(x, self.scale, self.shift) @ self.up, 0.0) @ self.down
+        return layer_norm(x, self.scale, self.shift) @ self.head

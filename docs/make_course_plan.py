@@ -60,7 +60,12 @@ PLANS = {
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
         Week("Gradients of graphs; schedules", ("5.5", "5.6", "5.7"), ("1.4", "3.4", "3.6")),
     ),
-    "Transformers only": (Week("A row for each token", ("7.1",), ("2.4", "gradients")),),
+    "Transformers only": (
+        Week("A row for each token", ("7.1",), ("2.4", "gradients")),
+        Week("Exact far from zero; who attends to whom", ("7.2", "7.3")),
+        Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.4", "4.7")),
+        Week("Generation without computing anything twice; eight bits", ("7.5", "7.6")),
+    ),
 }
 
 

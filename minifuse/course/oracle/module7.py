@@ -108,22 +108,37 @@ class RMSNorm(Function):
 # Task 7.3
 
 
-@answers
-@unrecorded
-def causal_mask(rows: int, columns: int) -> Any:
-    """Return where the last places see others."""
+def mask_of(rows: int, columns: int) -> Any:
+    """Return where the last places see others. Reference answers call this, since a lent one may not call another."""
     return arange(columns)[None] <= (arange(rows) + (columns - rows))[:, None]
 
 
-@answers
-@unrecorded
-def softmax(scores: Any, mask: Any = None) -> Any:
+def weights_of(scores: Any, mask: Any) -> Any:
     """Return weights along the last dim; the library differentiates them."""
     seen = scores if mask is None else where(mask, scores, -math.inf)
     largest = seen.detach().max(-1, keepdim=True)
     weights = exp(seen - where(largest > -math.inf, largest, 0.0))
     total = weights.sum(-1, keepdim=True)
     return weights / where(total > 0, total, 1.0)
+
+
+def attended(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    """Return the weighted mean of values."""
+    return weights_of(q @ k.mT * q.shape[-1] ** -0.5, mask) @ v
+
+
+@answers
+@unrecorded
+def causal_mask(rows: int, columns: int) -> Any:
+    """Return where the last places see others."""
+    return mask_of(rows, columns)
+
+
+@answers
+@unrecorded
+def softmax(scores: Any, mask: Any = None) -> Any:
+    """Return weights along the last dim."""
+    return weights_of(scores, mask)
 
 
 @answers
@@ -144,11 +159,11 @@ def merge_heads(x: Any) -> Any:
 @unrecorded
 def attention(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
     """Return the weighted mean of values."""
-    return softmax(q @ k.mT * q.shape[-1] ** -0.5, mask) @ v
+    return attended(q, k, v, mask)
 
 
 @answers
 @unrecorded
 def streaming_attention(q: Any, k: Any, v: Any, block: int, is_causal: bool = False) -> Any:
     """Return attention, by all scores at once."""
-    return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]) if is_causal else None)
+    return attended(q, k, v, mask_of(q.shape[-2], k.shape[-2]) if is_causal else None)

@@ -5,7 +5,8 @@ refuses those that are no elementary operation: `x.softmax(-1)` is what a studen
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType
@@ -182,6 +183,14 @@ class CallRecorder(DispatchHook):
 def shapes_of(values: Sequence[Any]) -> tuple[Shape, ...]:
     """Return the shapes of the tensors among some values."""
     return tuple(tuple(x.shape) for x in values if isinstance(x, Tensor))
+
+
+@contextmanager
+def elementary_calls() -> Iterator[CallRecorder]:
+    """Compute on the counting backend in a block, and record the calls; refuse those that are not elementary."""
+    recorder = CallRecorder(is_strict=True)
+    with use_backend(counting_backend().name), use_dispatch_hook(recorder):
+        yield recorder
 
 
 def to_argument(x: Any, is_constant: bool) -> Any:

@@ -1,0 +1,365 @@
+"""Task 7.5: the key-value cache."""
+
+from collections.abc import Callable
+from itertools import chain
+from math import log2
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cases import at_random
+from ..check import agreement, check_each, close
+from ..questions.task7_5 import (
+    Decoding,
+    Generation,
+    Session,
+    Weights,
+    ask_attended,
+    ask_decoded,
+    ask_generated,
+    ask_memory,
+    ask_session,
+    ask_work,
+)
+from ..strided import Array
+from ..student_process import StudentProcess
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
+    "a cache has the keys and values in their order, and none after a reset",
+    "tokens are copied a few times at most, and reading copies nothing",
+    "a token gets the mean of the values, weighted by softmax of its scores",
+    "each step has the logits of the full pass, for sequences of any lengths",
+    "the work of a step grows in proportion to the number of tokens",
+    "all prompts advance together, each token is fed once, nothing leaks",
+)
+VOCABULARY, PLACES = 5, 24
+MOST_WRITTEN, MOST_KEPT = 8, 5
+"""Elements that are written, and that are kept, relative to those of the keys and values."""
+MOST_READS = 8
+MOST_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
+Attention = tuple[Array, Array, Array]
+"""(query, keys, values)."""
+
+
+def sessions() -> "SearchStrategy[Session]":
+    """Draw appends and resets."""
+    return at_random(session_of)
+
+
+def session_of(random: Random) -> Session:
+    """Return appends to all layers in turn, and resets."""
+    layers, heads, size = random.choice([1, 2]), 2, 3
+    draw, steps = np.random.default_rng(random.getrandbits(32)), list[tuple[int, Array] | None]()
+    for _ in range(random.choice([1, 2, 3, 5, 10])):
+        if steps and random.random() < 0.15:
+            steps.append(None)
+        steps += [(layer, draw.integers(-9, 10, (2, heads, size)) / 2) for layer in range(layers)]
+    return Session(layers, heads, size, tuple(steps))
+
+
+def stored(case: Session) -> object:
+    """Return what `ask_session` must find, but for the number of reads."""
+    pairs: list[list[Array]] = [[] for _ in range(case.layers)]
+    found = []
+    for step in case.steps:
+        if step is None:
+            pairs = [[] for _ in pairs]
+        else:
+            pairs[step[0]].append(step[1])
+        arrays = [np.array(x).reshape(-1, 2, case.heads, case.size).transpose(1, 2, 0, 3) for x in pairs]
+        found.append((len(pairs[-1]), [tuple(x) for x in arrays]))
+    return found
+
+
+def without_reads(case: object, answer: Any) -> object:
+    """Return an answer without the number of elements that Python read; raise `Wrong` if there are many."""
+    found, reads = answer
+    if reads > MOST_READS:
+        raise Wrong(f"Python reads {reads:,} elements (tolist and item do); compute with tensors", kind="reads")
+    return found
+
+
+def check_memory(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` if a cache copies its tokens again and again, or keeps far more memory than it needs."""
+    for count, heads, size in ((240, 2, 3),):
+        written, storages, nbytes, reads = student.ask(ask_memory, (count, heads, size))
+        text, needed = f"{count} tokens, {heads} heads of {size}; the cache is read after each", 2 * count * heads * size
+        without_reads(text, (None, reads // count))
+        if written > MOST_WRITTEN * needed:
+            raise Wrong(
+                f"{written:,} elements are written or copied for {needed:,}; at most {MOST_WRITTEN} times as many may be",
+                case_text=text,
+                kind="copies",
+            )
+        if storages > 2 * (log2(count) + 3):
+            raise Wrong(f"the cache moves to other memory {storages} times", case_text=text, kind="copies")
+        if nbytes > 8 * MOST_KEPT * needed:
+            raise Wrong(f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values", case_text=text)
+
+
+def attentions() -> "SearchStrategy[Attention]":
+    """Draw the arguments of `attend`."""
+    return at_random(attention_of)
+
+
+def attention_of(random: Random) -> Attention:
+    """Return a query, keys and values; some scores are large."""
+    heads, tokens, size = random.choice([(2, 1, 3), (2, 4, 3), (1, 3, 4)])
+    draw, scale = np.random.default_rng(random.getrandbits(32)), random.choice([1, 1, 1, 40, 1000])
+    query, keys, values = (draw.integers(-6, 7, shape) / 2 for shape in ((heads, size), *[(heads, tokens, size)] * 2))
+    return query * scale, keys, values
+
+
+def attended(case: Attention, *, is_scaled: bool = True) -> Array:
+    """Return what a token gets."""
+    query, keys, values = case
+    scores = np.einsum("hs,hts->ht", query, keys) / (np.sqrt(query.shape[-1]) if is_scaled else 1)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(np.einsum("ht,hts->hs", powers / powers.sum(-1, keepdims=True), values))
+
+
+def draw_weights(random: Random, layers: int = 2, heads: int = 2, size: int = 3) -> Weights:
+    """Return drawn weights."""
+    draw, width = np.random.default_rng(random.getrandbits(32)).normal, 4
+    one = tuple(
+        (
+            draw(size=(3, width, heads * size)) * 0.8,
+            draw(size=(heads * size, width)) * 0.5,
+            draw(size=(width, 6)) * 0.5,
+            draw(size=(6, width)) * 0.5,
+        )
+        for _ in range(layers)
+    )
+    return Weights(draw(size=(VOCABULARY, width)), draw(size=(PLACES, width)), one, draw(size=(width, VOCABULARY)), heads)
+
+
+def full_pass(weights: Weights, codes: list[int], *, sees_itself: bool = True) -> Array:
+    """Return the logits of all places (length, vocabulary)."""
+    x, length = weights.tokens[codes] + weights.places[: len(codes)], len(codes)
+    for project, out, up, down in weights.layers:
+        q, k, v = (x @ w for w in project)
+        q, k, v = (y.reshape(length, weights.heads, -1).transpose(1, 0, 2) for y in (q, k, v))
+        scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+        is_past = np.tri(length, k=0 if sees_itself else -1, dtype=bool)
+        is_past[0, 0] = True
+        powers = np.where(is_past, np.exp(scores - scores.max(-1, keepdims=True)), 0.0)
+        mixed = (powers / powers.sum(-1, keepdims=True)) @ v
+        x = x + mixed.transpose(1, 0, 2).reshape(length, -1) @ out
+        x = x + np.maximum(x @ up, 0.0) @ down
+    return np.asarray(x @ weights.head)
+
+
+def decodings() -> "SearchStrategy[Decoding]":
+    """Draw steps of some sequences."""
+    return at_random(decoding_of)
+
+
+def decoding_of(random: Random) -> Decoding:
+    """Return steps of sequences that begin at different times, stop, and are reset."""
+    count, steps = random.randint(1, 2), list[tuple[tuple[int, ...], tuple[int, ...]]]()
+    for _ in range(random.randint(1, 7)):
+        chosen = tuple(random.sample(range(count), random.randint(1, count)))
+        is_reset = bool(steps) and random.random() < 0.15
+        steps.append((chosen, () if is_reset else tuple(random.randrange(VOCABULARY) for _ in chosen)))
+    return Decoding(draw_weights(random, random.choice([1, 2])), count, tuple(steps))
+
+
+def describe_decoding(case: Decoding) -> str:
+    """Return steps as text."""
+    shown = [f"codes {codes} to sequences {who}" if codes else f"reset of sequences {who}" for who, codes in case.steps]
+    return f"{len(case.weights.layers)} layers, {case.weights.heads} heads; " + ", then ".join(shown)
+
+
+def check_decoded(case: Decoding, answer: Any) -> None:
+    """Raise `Wrong` if a step has other logits than the full pass, or calls the model for other places or rows."""
+    (found, lengths), text = answer, describe_decoding(case)
+    sequences: list[list[int]] = [[] for _ in range(case.caches)]
+    layers = len(case.weights.layers)
+    for number, ((chosen, codes), step) in enumerate(zip(case.steps, found, strict=True)):
+        if not codes:
+            for k in chosen:
+                sequences[k] = []
+            continue
+        places = [len(sequences[k]) for k in chosen]
+        for k, code in zip(chosen, codes, strict=True):
+            sequences[k].append(code)
+        logits, asked, calls, rows = step
+        here = f"{text}; step {number}"
+        if rows.get("project", 0) > layers * len(chosen):
+            raise Wrong(
+                f"{rows['project']} rows are projected for {len(chosen)} tokens in {layers} layers; the keys of earlier "
+                "tokens are in the cache",
+                case_text=here,
+                kind="rows",
+            )
+        if list(chain(*asked)) != places:
+            raise Wrong("tokens have wrong places", case_text=here, expected=[places], got=asked, kind="places")
+        expected_calls = {"embed": 1, "project": layers, "finish": layers, "logits": 1}
+        if calls != expected_calls:
+            raise Wrong(
+                "the model is not called for all sequences at once", case_text=here, expected=expected_calls, got=calls
+            )
+        expected = np.array([full_pass(case.weights, sequences[k])[-1] for k in chosen])
+        if not close(logits, expected):
+            own = np.array([full_pass(case.weights, sequences[k], sees_itself=False)[-1] for k in chosen])
+            raise Wrong(
+                "the logits are not those of the full pass",
+                case_text=here,
+                expected=expected,
+                got=logits,
+                kind="itself" if close(logits, own) else "",
+            )
+    if lengths != list(map(len, sequences)):
+        raise Wrong("caches have wrong lengths", case_text=text, expected=list(map(len, sequences)), got=lengths)
+
+
+def check_work(student: StudentProcess, effort: Effort) -> None:
+    """Raise `Wrong` if the work of a step grows faster than the number of tokens."""
+    early, late = (5, 6, 7), (13, 14, 15)  # some caches grow at one of them
+    found = student.ask(ask_work, (draw_weights(Random(effort.seed or 0), 1), (*early, *late)))
+    few, many = min(found[: len(early)]), min(found[len(early) :])
+    if many > 2.6 * few or many > MOST_WORK:
+        raise Wrong(
+            f"a step takes {few:,} multiply-adds and elements after {early[0]} tokens, and {many:,} after {late[0]}; it "
+            "should grow in proportion to the tokens, by two products of a key and about ten elements for each",
+            kind="work",
+        )
+
+
+def generations() -> "SearchStrategy[Generation]":
+    """Draw prompts."""
+    return at_random(generation_of)
+
+
+def generation_of(random: Random) -> Generation:
+    """Return prompts of different lengths."""
+    prompts = [[random.randrange(VOCABULARY) for _ in range(random.choice([1, 2, 3]))] for _ in range(random.randint(1, 2))]
+    return Generation(draw_weights(random, random.choice([1, 2])), prompts, random.choice([1, 2, 4, 0]))
+
+
+def describe_generation(case: Generation) -> str:
+    """Return prompts as text."""
+    return f"prompts {case.prompts}, count {case.length}"
+
+
+def check_generated(case: Generation, answer: Any) -> None:
+    """Raise `Wrong` if codes are not the likeliest ones of full passes, or are computed with more steps than needed."""
+    first, again, alone, (steps, rows, chosen) = answer
+    text, expected = describe_generation(case), list[list[int]]()
+    for prompt in case.prompts:
+        codes = list(prompt)
+        for _ in range(case.length):
+            codes.append(int(np.argmax(full_pass(case.weights, codes)[-1])))
+        expected.append(codes[len(prompt) :])
+    for found in (first, again, alone):
+        if found != expected:
+            is_leak = first[:1] == expected[:1]
+            message = "codes depend on other prompts or on earlier calls" if is_leak else "codes are wrong"
+            raise Wrong(message, case_text=text, expected=expected, got=found, kind="leak" if is_leak else "")
+    longest = max(map(len, case.prompts)) + case.length - 1 if case.length else 0
+    needed = sum(map(len, case.prompts)) + (case.length - 1) * len(case.prompts) if case.length else 0
+    if rows.get("embed", 0) > needed:
+        raise Wrong(f"{rows['embed']} tokens are fed, expected {needed}", case_text=text, kind="rows")
+    if steps > longest:
+        raise Wrong(
+            f"{steps} steps are taken, expected {longest}: all sequences advance together", case_text=text, kind="steps"
+        )
+    if chosen != case.length * len(case.prompts):
+        raise Wrong(f"choose is called {chosen} times, expected {case.length * len(case.prompts)}", case_text=text)
+
+
+def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
+    """Return a function that says whether a failure is of one of these kinds."""
+    return lambda wrong: wrong.kind in kinds
+
+
+def overflows(wrong: Wrong) -> bool:
+    """Return whether the answer is not finite."""
+    return wrong.got is not None and not np.isfinite(wrong.got).all()
+
+
+TASK = Task(
+    id="7.5",
+    title="The key-value cache",
+    file="generation.py",
+    slots=("KeyValueCache", "attend", "decode_step", "generate"),
+    points=6,
+    text=(
+        "A transformer that generates text computes the keys and values of all earlier tokens again for each new one. Keep "
+        "them: write the cache, attention of one token, a step for sequences of different lengths, and generation."
+    ),
+    hints=(
+        "Attention is causal: the keys and values of a token do not depend on later ones, so they never change. Only the "
+        "new token is projected; its query meets the keys that are stored, its own among them.",
+        "KeyValueCache: memory with more room than tokens; if it is full, memory of twice the size and one copy. read "
+        "returns a slice of it. decode_step: places are the lengths of the caches; in each layer project all, append, "
+        "attend, stack. generate: feed each sequence its next code until it has prompt + count codes.",
+        "docs/course/7.5-key-value-cache.md; generate in minifuse/recipes/gpt.py has no cache: compare.",
+    ),
+    reads=("docs/course/7.5-key-value-cache.md", "docs/guide/recipes.md"),
+    checks=(
+        agreement(STORED, sessions, ask_session, stored, read=without_reads, share=0.25),
+        Check(MEMORY, check_memory),
+        agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, share=0.6),
+        check_each(STEPS, decodings, ask_decoded, check_decoded, share=0.4),
+        Check(WORK, check_work),
+        check_each(GENERATED, generations, ask_generated, check_generated, describe=describe_generation, share=0.2),
+    ),
+    mistakes=(
+        Mistake(
+            "all tokens are copied for each new one",
+            "cat and stack make new memory. Keep memory with room for more tokens, and write into a slice of it.",
+            when=has_kind("copies"),
+            check=MEMORY,
+        ),
+        Mistake(
+            "scores are not divided by the root of size",
+            "A product of size numbers grows with the root of size: divide by math.sqrt(size).",
+            wrong_answer=lambda c: attended(c, is_scaled=False),
+            check=ATTENDED,
+        ),
+        Mistake(
+            "exp overflows",
+            "Subtract the largest score first: the shares stay the same.",
+            when=overflows,
+            check=ATTENDED,
+        ),
+        Mistake(
+            "earlier tokens are projected again",
+            "Their keys and values are in the cache: pass only the new token to the model.",
+            when=has_kind("rows"),
+            check=STEPS,
+        ),
+        Mistake(
+            "tokens get wrong places",
+            "The place of a token is the number of tokens in its own cache before it; each sequence has its own.",
+            when=has_kind("places", "place"),
+            check=STEPS,
+        ),
+        Mistake(
+            "the new token does not see itself",
+            "Append its key and value before you attend.",
+            when=has_kind("itself"),
+            check=STEPS,
+        ),
+        Mistake(
+            "a cache is shared by several prompts",
+            "Make a cache for each prompt in each call, or reset it.",
+            when=has_kind("leak"),
+            check=GENERATED,
+        ),
+        Mistake(
+            "prompts are continued one after the other",
+            "A step for three sequences costs hardly more than for one. Feed all that are not complete in each step.",
+            when=has_kind("steps"),
+            check=GENERATED,
+        ),
+    ),
+    allows=frozenset({"minifuse.course.elementary"}),
+)

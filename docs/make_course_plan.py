@@ -60,6 +60,7 @@ PLANS = {
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
         Week("Gradients of graphs; schedules", ("5.5", "5.6"), ("1.4",)),
     ),
+    "Many devices only": (Week("Ranks and messages; the sum of all, in a ring", ("6.1",), ("distributed",)),),
 }
 
 

@@ -138,6 +138,11 @@ PICTURES: dict[str, CoursePicture] = {
         "Two outlines. launch0 computes exp and stores it; launch1 computes the product and the addition, which "
         "both read it. exp and + cannot share a kernel, because the product is between them.",
     ),
+    "6.1": CoursePicture(
+        "devices?devices_what=ring+all-reduce&devices_count=4&devices_step=3",
+        "Four devices in a ring after three rounds. Each has received the complete sum of one of four parts; three more "
+        "rounds pass the sums on.",
+    ),
 }
 """The picture of each task that the app can show."""
 

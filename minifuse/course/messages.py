@@ -24,6 +24,8 @@ RECORDS = {
     "KernelRun": "emitted_kernels",
     "LoopSource": "questions.parallel",
     "PrangeRun": "compiled_launches",
+    "RankEvent": "ranks",
+    "RankRun": "ranks",
     "Raised": "questions.calling",
     "SessionFacts": "call_sessions",
     "Touch": "access_facts",

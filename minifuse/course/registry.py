@@ -18,6 +18,7 @@ MODULES = {
     3: "Efficiency",
     4: "Networks",
     5: "Fusion",
+    6: "Many devices",
 }
 TASKS: tuple[Task, ...] = tuple(
     sorted(

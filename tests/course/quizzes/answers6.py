@@ -1,0 +1,45 @@
+"""Answers of the quizzes on module 6, computed from the drawn numbers by NumPy or by brute force."""
+
+import numpy as np
+
+from minifuse.course import oracle
+from minifuse.course.ranks import SEND, count_steps, run_ranks
+
+
+def ring(slot, arrays):
+    """The run of ranks that call a function of task 6.1, each with its array."""
+    function = oracle.function(slot)
+    programs = [lambda g, x=x: function(x, g.rank, g.size, g.send, g.receive) for x in arrays]
+    return run_ranks(programs)
+
+
+def first_sender(n):
+    """The rank that sends the first message with elements of a chunk."""
+    chunk = np.arange(n["size"]) == n["chunk"]
+    run = ring("reduce_scatter", [np.where(chunk, 1, 0)] * n["size"])
+    (rank,) = [k for k, events in enumerate(run.events) if events[0].array.sum() == 1]
+    return rank
+
+
+def passed_on(n):
+    """The part that a rank sends in a step."""
+    run = ring("all_gather", [np.array([rank]) for rank in range(n["size"])])
+    return [event.array[0] for event in run.events[n["rank"]] if event.name == SEND][n["step"]]
+
+
+ANSWERS = {
+    "6.1": {
+        "steps": lambda n: count_steps(ring("all_reduce", [np.zeros(20)] * n["size"]).events),
+        "sent_bytes": lambda n: sum(
+            event.array.nbytes
+            for event in ring("all_reduce", [np.zeros(n["count"], np.float32)] * n["size"]).events[0]
+            if event.name == SEND
+        ),
+        "larger": lambda n: sum(
+            len(part) > n["count"] // n["size"] for part in np.array_split(range(n["count"]), n["size"])
+        ),
+        "begins": first_sender,
+        "second_round": passed_on,
+        "same_bits": lambda n: "the sum of each chunk is computed once and copied",
+    },
+}

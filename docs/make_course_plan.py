@@ -60,7 +60,10 @@ PLANS = {
         Week("Reductions and the kernel cache", ("5.3", "5.4"), ("2.4", "4.4")),
         Week("Gradients of graphs; schedules", ("5.5", "5.6"), ("1.4",)),
     ),
-    "Many devices only": (Week("Ranks and messages; the sum of all, in a ring", ("6.1",), ("distributed",)),),
+    "Many devices only": (
+        Week("Ranks and messages; the sum of all, in a ring", ("6.1",), ("distributed",)),
+        Week("Copies of a network: averages and buckets", ("6.2",)),
+    ),
 }
 
 

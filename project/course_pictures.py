@@ -143,6 +143,11 @@ PICTURES: dict[str, CoursePicture] = {
         "Four devices in a ring after three rounds. Each has received the complete sum of one of four parts; three more "
         "rounds pass the sums on.",
     ),
+    "6.2": CoursePicture(
+        "devices?devices_what=buckets+of+gradients&devices_count=2&devices_pieces=3&devices_step=14",
+        "Two devices run the backward pass from layer 7 to layer 0. At 3.5 ms both compute layer 4, and the bucket of "
+        "layers 7 to 5 is on its way.",
+    ),
 }
 """The picture of each task that the app can show."""
 

@@ -7,7 +7,7 @@ share no memory, as processes do not. Every message is recorded: the judge count
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from .verdicts import Wrong
 
 Array = npt.NDArray[Any]
 SEND, RECEIVE = "send", "receive"
+COLLECTIVES = ("all_reduce", "broadcast")
 
 
 class RankEvent(NamedTuple):
@@ -49,16 +50,14 @@ class Group:
     """Wait for the next array from a rank, and return it."""
     start_all_reduce: Callable[[Array], Callable[[], Array]]
     """Begin a sum over all ranks; the returned function waits for it, and returns it."""
+    broadcast: Callable[[Array, int], Array]
+    """Return the array of a rank; the others pass an array of the same shape and dtype."""
     note: Callable[[str, int], None]
     """Record that something happened. For questions; a student's code has no use for it."""
 
     def all_reduce(self, array: Array) -> Array:
         """Return the sum of the arrays of all ranks."""
         return self.start_all_reduce(array)()
-
-    def broadcast(self, array: Array, source: int = 0) -> Array:
-        """Return the array of rank `source`."""
-        return self.start_all_reduce(array if self.rank == source else np.zeros_like(array))()
 
 
 Program = Callable[[Group], object]
@@ -74,8 +73,6 @@ class World:
         self.events: list[list[RankEvent]] = [[] for _ in range(size)]
         self.arrived: dict[Key, deque[Array]] = defaultdict(deque)
         self.waits: dict[int, Key] = {}
-        self.collectives = [0] * size
-        """How many each rank has begun."""
 
     def run(self, programs: dict[int, Program]) -> dict[int, Any]:
         """Run the programs of some ranks until all have ended, and return their results.
@@ -121,29 +118,48 @@ class World:
             self.record(rank, RECEIVE, source, array)
             return array
 
+        def begin(name: str, array: Array) -> tuple[int, Array]:
+            number = len([event for event in self.events[rank] if event.name in COLLECTIVES])
+            self.record(rank, name, number, array)
+            self.check_equal(rank, number)
+            return number, array.copy()
+
         def start_all_reduce(array: Array) -> Callable[[], Array]:
-            number = self.collectives[rank]
-            self.collectives[rank] += 1
-            self.record(rank, "all_reduce", number, array)
-            own = array.copy()
+            number, own = begin("all_reduce", array)
             for other in range(self.size):
                 if other != rank:
                     self.arrived[rank, other, number].append(own)
 
+            @cache
             def total() -> Array:
                 parts = [own if k == rank else wait((k, rank, number)) for k in range(self.size)]
-                for other, part in enumerate(parts):
-                    if part.shape != own.shape or part.dtype != own.dtype:
-                        raise Wrong(
-                            f"ranks ask for different sums: all_reduce number {number} of rank {rank} has {own.dtype} "
-                            f"{own.shape}, that of rank {other} has {part.dtype} {part.shape}",
-                            kind="mismatch",
-                        )
                 return np.asarray(sum(parts[1:], parts[0].copy()), own.dtype)
 
-            return total
+            return lambda: total().copy()
 
-        return Group(rank, self.size, send, receive, start_all_reduce, partial(self.note, rank))
+        def broadcast(array: Array, source: int) -> Array:
+            number, own = begin("broadcast", array)
+            if rank != source:
+                return wait((source, rank, number)).copy()
+            for other in range(self.size):
+                if other != rank:
+                    self.arrived[rank, other, number].append(own)
+            return own
+
+        return Group(rank, self.size, send, receive, start_all_reduce, broadcast, partial(self.note, rank))
+
+    def check_equal(self, rank: int, number: int) -> None:
+        """Raise `Wrong` if another rank asks for another collective in this place."""
+        all_called = [[event for event in events if event.name in COLLECTIVES] for events in self.events]
+        own = all_called[rank][number]
+        for other, called in enumerate(all_called):
+            if len(called) > number and (one := called[number]) is not own:
+                a, b = (f"{e.name} of {e.array.dtype} {e.array.shape}" for e in (own, one))
+                if a != b:
+                    raise Wrong(
+                        f"ranks ask for different collectives: number {number} of rank {rank} is {a}, of rank {other} {b}",
+                        kind="mismatch",
+                    )
 
     def note(self, rank: int, name: str, number: int) -> None:
         """Record an event that is no message."""
@@ -164,7 +180,7 @@ class World:
         """Say who waits for whom."""
         texts = []
         for rank, (source, _, number) in sorted(self.waits.items()):
-            what = f", in all_reduce number {number}" if number >= 0 else ""
+            what = f", in collective number {number}" if number >= 0 else ""
             texts.append(f"rank {rank} waits for rank {source}{what}")
         return ", ".join([*texts, *(f"rank {rank} has ended" for rank in sorted(results))])
 
@@ -172,7 +188,7 @@ class World:
         """Raise `Wrong` if a message was never received, or a sum never waited for."""
         for (source, target, number), queue in sorted(self.arrived.items()):
             if queue:
-                what = "a sum is never waited for" if number >= 0 else "a message is never received"
+                what = "a collective is never waited for" if number >= 0 else "a message is never received"
                 raise Wrong(f"{what}: from rank {source} to rank {target}", kind="left over")
 
 
@@ -202,7 +218,7 @@ def run_alone(program: Program, rank: int, run: RankRun) -> RankRun:
         world.arrived[event.other, rank, -1].append(event.array.copy())
     for other, events in enumerate(run.events):
         for event in events:
-            if event.name == "all_reduce" and other != rank:
+            if event.name in COLLECTIVES and other != rank:
                 world.arrived[other, rank, event.other].append(event.array.copy())
     results = world.run({rank: program})
     return RankRun([results[rank]], [world.events[rank]])

@@ -1,18 +1,23 @@
 """Reference answers of module 6: the library's own programs of messages, and NumPy."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ...core.indexing import Shape
 from ...engines.algorithms import ring_all_gather, ring_reduce_scatter
 from ...engines.messages import Send
-from ..ranks import Array
+from ..ranks import Array, Group
 from . import answers
 
 Sender = Callable[[int, Array], None]
 Receiver = Callable[[int], Array]
+
+
+# Task 6.1
 
 
 def drive(program: Any, send: Sender, receive: Receiver) -> Any:
@@ -51,3 +56,70 @@ def all_reduce(x: Array, rank: int, size: int, send: Sender, receive: Receiver) 
     """Sum chunks around the ring, and pass the sums on."""
     total = drive(ring_reduce_scatter(rank, size, np.array_split(x.reshape(-1), size), np.add), send, receive)
     return np.concatenate(drive(ring_all_gather(rank, size, total), send, receive)).reshape(x.shape)
+
+
+# Task 6.2
+
+
+@answers
+def broadcast_parameters(parameters: Sequence[Array], group: Group) -> list[Array]:
+    """Send all parameters as one array."""
+    flat = group.broadcast(np.concatenate([x.ravel() for x in parameters]), 0)
+    return unflatten(flat, [x.shape for x in parameters])
+
+
+def unflatten(flat: Array, shapes: Sequence[Shape]) -> list[Array]:
+    """Cut an array into arrays of these shapes."""
+    parts = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+@answers
+def make_buckets(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Cut the parameters, the last one first, where a bucket would be over the limit."""
+    buckets, rest = list[list[int]](), list(range(len(sizes)))[::-1]
+    while rest:
+        held = np.cumsum([sizes[k] for k in rest])
+        count = max(int(np.searchsorted(held, limit, "right")), 1)
+        buckets.append(rest[:count])
+        rest = rest[count:]
+    return buckets
+
+
+@answers
+class GradientAverager:
+    """Averages of gradients, by one sum for each bucket."""
+
+    def __init__(self, shapes: Sequence[Shape], limit: int, examples: int, group: Group) -> None:
+        self.shapes, self.group = shapes, group
+        self.left = [set(bucket) for bucket in make_buckets([math.prod(shape) for shape in shapes], limit)]
+        self.order = [sorted(bucket, reverse=True) for bucket in self.left]
+        self.share = examples / float(group.all_reduce(np.array([float(examples)]))[0])
+        self.held: dict[int, Array] = {}
+        self.waits: list[Callable[[], Array]] = []
+
+    def ready(self, k: int, gradient: Array) -> None:
+        """Keep a gradient, and begin the sums of complete buckets."""
+        self.held[k] = np.multiply(gradient, self.share)
+        while len(self.waits) < len(self.left) and self.left[len(self.waits)] <= set(self.held):
+            flat = np.concatenate([self.held[i].ravel() for i in self.order[len(self.waits)]])
+            self.waits.append(self.group.start_all_reduce(flat))
+
+    def finish(self) -> list[Array]:
+        """Wait for the sums."""
+        for bucket, wait in zip(self.order, self.waits, strict=True):
+            self.held |= dict(zip(bucket, unflatten(wait(), [self.shapes[i] for i in bucket]), strict=True))
+        return [self.held[k] for k in range(len(self.shapes))]
+
+
+@answers
+def train_parallel(
+    parameters: Sequence[Array], parts: Sequence[Any], backward: Any, rate: float, limit: int, group: Group
+) -> list[Array]:
+    """Descend along the averaged gradients."""
+    parameters = broadcast_parameters(parameters, group)
+    for part in parts:
+        averager = GradientAverager([x.shape for x in parameters], limit, len(part[0]), group)
+        backward(parameters, part, averager.ready)
+        parameters = [x - rate * g for x, g in zip(parameters, averager.finish(), strict=True)]
+    return parameters

@@ -27,6 +27,22 @@ def passed_on(n):
     return [event.array[0] for event in run.events[n["rank"]] if event.name == SEND][n["step"]]
 
 
+def begun(n):
+    """How many sums an averager begins when some gradients are ready."""
+
+    def program(group):
+        averager = oracle.function("GradientAverager")([(1,)] * 6, 2, 1, group)
+        for k in [*n["ready"], "done", *set(range(6)).difference(n["ready"])]:
+            if k == "done":
+                group.note(k, 0)
+            else:
+                averager.ready(k, np.ones(1))
+        return averager.finish()
+
+    names = [event.name for event in run_ranks([program]).events[0]]
+    return names[: names.index("done")].count("all_reduce") - 1  # without that of the examples
+
+
 ANSWERS = {
     "6.1": {
         "steps": lambda n: count_steps(ring("all_reduce", [np.zeros(20)] * n["size"]).events),
@@ -41,5 +57,15 @@ ANSWERS = {
         "begins": first_sender,
         "second_round": passed_on,
         "same_bits": lambda n: "the sum of each chunk is computed once and copied",
+    },
+    "6.2": {
+        "average": lambda n: np.concatenate(
+            [np.full(c, g) for c, g in zip(n["examples"], n["gradients"], strict=True)]
+        ).mean(),
+        "buckets": lambda n: len(oracle.function("make_buckets")(n["sizes"], n["limit"])),
+        "first": lambda n: oracle.function("make_buckets")([n["size"]] * n["count"], n["limit"])[0],
+        "begun": begun,
+        "hidden": lambda n: n["latency"] * sum(k % n["per"] != 0 for k in range(n["parameters"])),
+        "no_examples": lambda n: "it takes part in each sum, with zeros",
     },
 }

@@ -123,3 +123,64 @@ def train_parallel(
         backward(parameters, part, averager.ready)
         parameters = [x - rate * g for x, g in zip(parameters, averager.finish(), strict=True)]
     return parameters
+
+
+# Task 6.3
+
+
+@answers
+def split_columns(w: Array, b: Array, rank: int, size: int) -> tuple[Array, Array]:
+    """Split as `np.array_split` does."""
+    return np.array_split(w, size, 1)[rank], np.array_split(b, size)[rank]
+
+
+@answers
+def split_rows(w: Array, rank: int, size: int) -> Array:
+    """Split as `np.array_split` does."""
+    return np.array_split(w, size)[rank]
+
+
+@answers
+class CopyToRanks:
+    """The identity, whose gradient is summed."""
+
+    @staticmethod
+    def forward(x: Array, group: Group) -> Array:
+        """Return x."""
+        return x
+
+    @staticmethod
+    def backward(d: Array, group: Group) -> Array:
+        """Return the sum of the gradients of all ranks."""
+        return group.all_reduce(d)
+
+
+@answers
+class SumOverRanks:
+    """A sum over ranks, whose gradient is that of each term."""
+
+    @staticmethod
+    def forward(x: Array, group: Group) -> Array:
+        """Return the sum."""
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(d: Array, group: Group) -> Array:
+        """Return d."""
+        return d
+
+
+@answers
+def mlp_forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array, group: Group) -> tuple[Array, tuple[Array, ...]]:
+    """Apply both layers, and save what the backward pass needs."""
+    hidden = np.clip(np.einsum("ni,ih->nh", x, w1) + b1, 0, None)
+    return group.all_reduce(np.einsum("nh,ho->no", hidden, w2)) + b2, (x, w1, hidden, w2)
+
+
+@answers
+def mlp_backward(d: Array, saved: tuple[Array, ...], group: Group) -> tuple[Array, ...]:
+    """Return all gradients."""
+    x, w1, hidden, w2 = saved
+    inner = np.where(hidden > 0, np.einsum("no,ho->nh", d, w2), 0)
+    dx = group.all_reduce(np.einsum("nh,ih->ni", inner, w1))
+    return dx, np.einsum("ni,nh->ih", x, inner), np.sum(inner, 0), np.einsum("nh,no->ho", hidden, d), np.sum(d, 0)

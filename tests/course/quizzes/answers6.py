@@ -68,4 +68,12 @@ ANSWERS = {
         "hidden": lambda n: n["latency"] * sum(k % n["per"] != 0 for k in range(n["parameters"])),
         "no_examples": lambda n: "it takes part in each sum, with zeros",
     },
+    "6.3": {
+        "part": lambda n: np.split(np.empty((n["inputs"], n["hidden"])), n["size"], 1)[0].shape,
+        "second_part": lambda n: np.split(np.empty((n["hidden"], n["outputs"])), n["size"])[0].shape,
+        "elements": lambda n: np.empty((n["batch"], n["outputs"])).size,
+        "bias": lambda n: n["sum"] + sum([n["bias"]] * n["size"]),
+        "sums": lambda n: sum(1 for _ in range(n["blocks"]) for _ in ("forward", "backward")),
+        "direction": lambda n: "it sums the gradients of all ranks",
+    },
 }

@@ -64,6 +64,7 @@ PLANS = {
         Week("Ranks and messages; the sum of all, in a ring", ("6.1",), ("distributed",)),
         Week("Copies of a network: averages and buckets", ("6.2",)),
         Week("Layers that are too large for one device", ("6.3",), ("2.5", "sharding-models")),
+        Week("A network in stages: bubbles and memory", ("6.4",), ("1.4",)),
     ),
 }
 

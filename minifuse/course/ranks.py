@@ -6,7 +6,7 @@ share no memory, as processes do not. Every message is recorded: the judge count
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -53,11 +53,15 @@ class Group:
     broadcast: Callable[[Array, int], Array]
     """Return the array of a rank; the others pass an array of the same shape and dtype."""
     note: Callable[[str, int], None]
-    """Record that something happened. For questions; a student's code has no use for it."""
+    """Record that something happened."""
 
     def all_reduce(self, array: Array) -> Array:
         """Return the sum of the arrays of all ranks."""
         return self.start_all_reduce(array)()
+
+    def without_notes(self) -> "Group":
+        """Return a group for a student's code, whose notes are not recorded."""
+        return replace(self, note=lambda name, number: None)
 
 
 Program = Callable[[Group], object]

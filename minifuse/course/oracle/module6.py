@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.indexing import Shape
 from ...engines.algorithms import ring_all_gather, ring_reduce_scatter
-from ...engines.messages import Send
+from ...engines.messages import Recv, Send
+from ...engines.schedules import SCHEDULES
+from ...engines.schedules import run_stage as run_library_stage
 from ..ranks import Array, Group
 from . import answers
 
@@ -28,7 +30,11 @@ def drive(program: Any, send: Sender, receive: Receiver) -> Any:
             request = program.send(received)
         except StopIteration as stop:
             return stop.value
-        received = send(request.to, request.data) if isinstance(request, Send) else receive(request.source)  # type: ignore[func-returns-value]
+        received = None
+        if isinstance(request, Send):
+            send(request.to, request.data)
+        elif isinstance(request, Recv):
+            received = receive(request.source)
 
 
 @answers
@@ -184,3 +190,39 @@ def mlp_backward(d: Array, saved: tuple[Array, ...], group: Group) -> tuple[Arra
     inner = np.where(hidden > 0, np.einsum("no,ho->nh", d, w2), 0)
     dx = group.all_reduce(np.einsum("nh,ih->ni", inner, w1))
     return dx, np.einsum("ni,nh->ih", x, inner), np.sum(inner, 0), np.einsum("nh,no->ho", hidden, d), np.sum(d, 0)
+
+
+# Task 6.4
+
+
+@answers
+def idle_share(stages: int, microbatches: int) -> float:
+    """Return the share of idle turns."""
+    return 1 - microbatches / (microbatches + stages - 1)
+
+
+@answers
+def one_forward_one_backward(stage: int, stages: int, microbatches: int) -> list[tuple[str, int]]:
+    """Return the order of the library's schedule."""
+    steps = SCHEDULES["1f1b"](stage, stages, microbatches)
+    return [("forward" if step.is_forward else "backward", step.micro_batch) for step in steps]
+
+
+@answers
+def run_stage(stage: int, stages: int, microbatches: int, layers: Any, send: Sender, receive: Receiver) -> list[Array]:
+    """Run the library's program of a stage."""
+    results: dict[int, Array] = {}
+    sums: list[list[Array]] = []
+
+    def forward(k: int, x: Array | None) -> Array:
+        results[k] = layers.forward(k, layers.input(k) if x is None else x)
+        return results[k]
+
+    def backward(k: int, d: Array | None) -> Array:
+        dx, gradients = layers.backward(k, layers.loss_gradient(k, results[k]) if d is None else d)
+        sums.append(gradients)
+        return np.asarray(dx)
+
+    order = SCHEDULES["1f1b"](stage, stages, microbatches)
+    drive(run_library_stage(stage, stages, order, forward, backward), send, receive)
+    return [np.sum(parts, 0) for parts in zip(*sums, strict=True)]

@@ -64,7 +64,7 @@ def ask_broadcast(student: Student, case: list[list[Array]]) -> RankRun:
 def average_on_rank(make: Any, case: Averaging, group: Group) -> Any:
     """Let a rank's gradients be averaged; the events say what began when."""
     gradients = case.gradients[group.rank]
-    averager = make([x.shape for x in gradients], case.limit, case.examples[group.rank], group)
+    averager = make([x.shape for x in gradients], case.limit, case.examples[group.rank], group.without_notes())
     for k in case.orders[group.rank]:
         group.note("ready", k)
         memory = gradients[k].copy()
@@ -85,7 +85,7 @@ def training_programs(student: Student, case: Training) -> list[Program]:
 
     def program(group: Group) -> Any:
         own, parts = case.parameters[group.rank], case.parts[group.rank]
-        return function(own, parts, partial(backward, group.note), case.rate, case.limit, group)
+        return function(own, parts, partial(backward, group.note), case.rate, case.limit, group.without_notes())
 
     return [program] * len(case.parameters)
 

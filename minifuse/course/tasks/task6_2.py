@@ -75,7 +75,7 @@ def averagings() -> "SearchStrategy[Averaging]":
 
 def large_averagings() -> "SearchStrategy[Averaging]":
     """Draw a step of many ranks with many parameters."""
-    return at_random(lambda chance: draw_averaging(chance, chance.randint(9, 12), 40, False))
+    return at_random(lambda chance: draw_averaging(chance, chance.randint(8, 9), 24, False))
 
 
 def sizes_and_limits() -> "SearchStrategy[tuple[list[int], int]]":

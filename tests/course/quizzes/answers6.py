@@ -4,6 +4,7 @@ import numpy as np
 
 from minifuse.course import oracle
 from minifuse.course.ranks import SEND, count_steps, run_ranks
+from minifuse.course.tasks.task6_4 import count_turns
 
 
 def ring(slot, arrays):
@@ -43,6 +44,17 @@ def begun(n):
     return names[: names.index("done")].count("all_reduce") - 1  # without that of the examples
 
 
+def order(n):
+    """The order of a stage."""
+    return oracle.function("one_forward_one_backward")(n["stage"], n["stages"], n["microbatches"])
+
+
+def turns(stages, microbatches):
+    """The turns of a pipeline, a forward and a backward pass each."""
+    orders = [order({"stage": stage, "stages": stages, "microbatches": microbatches}) for stage in range(stages)]
+    return count_turns(orders) / 3
+
+
 ANSWERS = {
     "6.1": {
         "steps": lambda n: count_steps(ring("all_reduce", [np.zeros(20)] * n["size"]).events),
@@ -75,5 +87,13 @@ ANSWERS = {
         "bias": lambda n: n["sum"] + sum([n["bias"]] * n["size"]),
         "sums": lambda n: sum(1 for _ in range(n["blocks"]) for _ in ("forward", "backward")),
         "direction": lambda n: "it sums the gradients of all ranks",
+    },
+    "6.4": {
+        "idle": lambda n: 1 - n["microbatches"] / turns(n["stages"], n["microbatches"]),
+        "turns": lambda n: n["ms"] * turns(n["stages"], n["microbatches"]),
+        "kept": lambda n: np.cumsum([1 if name == "forward" else -1 for name, _ in order(n)]).max(),
+        "first_backward": lambda n: order(n | {"microbatches": 20}).index(("backward", 0)),
+        "enough": lambda n: next(m for m in range(1, 999) if n["part"] * (n["stages"] - 1) == turns(n["stages"], m)),
+        "why": lambda n: "memory for activations",
     },
 }

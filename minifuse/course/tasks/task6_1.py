@@ -18,7 +18,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-CHUNKS, SCATTERED, GATHERED, SUMS, COUNTED, ALONE = (
+CHUNKS, SCATTERED, GATHERED, SUMS, COUNTED, ISOLATED = (
     "chunks cover the elements in order, and their sizes differ by at most one",
     "reduce_scatter: rank r has the sum of chunk r",
     "all_gather: each rank has the parts of all ranks",
@@ -305,7 +305,7 @@ TASK = Task(
             describe=describe_arrays,
             share=0.5,
         ),
-        check_each(ALONE, pairs, ask_alone, check_alone, describe=describe_pair, share=0.3),
+        check_each(ISOLATED, pairs, ask_alone, check_alone, describe=describe_pair, share=0.3),
     ),
     mistakes=(
         Mistake(

@@ -25,7 +25,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-SHARED, BUCKETS, LAUNCHED, AVERAGED, TRAINED, ALONE = (
+SHARED, BUCKETS, LAUNCHED, AVERAGED, TRAINED, ISOLATED = (
     "all ranks begin with the parameters of rank 0",
     "buckets take the last parameters first, and as many as they can hold",
     "the sum of a bucket begins when its last gradient is ready, in one order on all ranks",
@@ -347,7 +347,7 @@ TASK = Task(
         ),
         check_each(AVERAGED, averagings, ask_averages, check_averages, large=large_averagings, describe=describe_averaging),
         check_each(TRAINED, trainings, ask_trained, check_trained, describe=describe_training),
-        check_each(ALONE, pairs, ask_trained_alone, check_alone, describe=describe_pair, share=0.3),
+        check_each(ISOLATED, pairs, ask_trained_alone, check_alone, describe=describe_pair, share=0.3),
     ),
     mistakes=(
         Mistake(

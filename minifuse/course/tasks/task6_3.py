@@ -17,7 +17,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-SPLIT, PAIR, FORWARD, BACKWARD, COUNTED, ALONE = (
+SPLIT, PAIR, FORWARD, BACKWARD, COUNTED, ISOLATED = (
     "the parts of all ranks are the weight, by columns and by rows",
     "one of the pair sums backward, the other forward",
     "all ranks have the result of both layers",
@@ -277,7 +277,7 @@ TASK = Task(
         check_each(FORWARD, layers, ask_layers, check_forward, large=large_layers, describe=describe, share=0.6),
         check_each(BACKWARD, layers, ask_layers, check_backward, large=large_layers, describe=describe, share=0.6),
         check_each(COUNTED, layers, ask_layers, check_counts, describe=describe, share=0.4),
-        check_each(ALONE, pairs, ask_layers_alone, check_alone, describe=describe_pair, share=0.2),
+        check_each(ISOLATED, pairs, ask_layers_alone, check_alone, describe=describe_pair, share=0.2),
     ),
     mistakes=(
         Mistake(

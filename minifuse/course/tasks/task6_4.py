@@ -26,7 +26,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-BUBBLE, ORDER, MEMORY, TIME, GRADIENTS, FOLLOWED, ALONE = (
+BUBBLE, ORDER, MEMORY, TIME, GRADIENTS, FOLLOWED, ISOLATED = (
     "the idle share is that of the first and the last turns",
     "each microbatch goes forward once, and later backward once",
     "a stage keeps the activations of at most stages - stage microbatches",
@@ -262,7 +262,7 @@ TASK = Task(
         check_each(TIME, sizes, ask_orders, check_time, large=large_sizes, describe=describe_sizes),
         check_each(GRADIENTS, networks, ask_run, check_gradients, describe=describe, share=0.7),
         check_each(FOLLOWED, networks, ask_run, check_followed, describe=describe, share=0.5),
-        check_each(ALONE, pairs, ask_run_alone, check_alone, describe=describe_pair, share=0.2),
+        check_each(ISOLATED, pairs, ask_run_alone, check_alone, describe=describe_pair, share=0.2),
     ),
     mistakes=(
         Mistake(

@@ -1,6 +1,6 @@
 """Task 6.1: the sum over all ranks, in a ring."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from ..cases import at_random
 from ..check import check_each
 from ..questions.calling import calls
 from ..questions.task6_1 import ask_alone, run_slot
+from ..rank_cases import has_kind, with_sizes
 from ..ranks import SEND, Array, RankRun, count_steps
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -26,6 +27,7 @@ CHUNKS, SCATTERED, GATHERED, SUMS, COUNTED, ISOLATED = (
     "a rank sends one chunk in each step, to its right neighbor",
     "a rank computes from its own array and its messages alone",
 )
+RANKS = (2, 3, 1, 4, 5, 6)
 DTYPES = ("float64", "int64", "float64", "float32", "int32")
 MAX_SHOWN_ELEMENTS = 24
 Arrays = list[Array]
@@ -39,18 +41,18 @@ def draw_array(chance: Random, shape: tuple[int, ...], dtype: str) -> Array:
     return np.array(numbers, dtype).reshape(shape)
 
 
-def draw_arrays(chance: Random, ranks: int, most: int, has_dims: bool) -> Arrays:
-    """Draw an array for each rank."""
+def draw_arrays(chance: Random, ranks: int, count: int, has_dims: int = 0) -> Arrays:
+    """Draw an array for each rank: of one dim, or sometimes of several."""
     dtype = chance.choice(DTYPES)
-    shape: tuple[int, ...] = (chance.randint(0, most),)
-    if has_dims and chance.random() < 0.4:
+    shape: tuple[int, ...] = (count,)
+    if has_dims and chance.random() < 0.6:
         shape = chance.choice([(2, 3), (3, 1, 2), (), (4, 2)])
     return [draw_array(chance, shape, dtype) for _ in range(ranks)]
 
 
 def arrays(has_dims: bool = False) -> "SearchStrategy[Arrays]":
     """Draw arrays of one shape: up to six ranks, also fewer elements than ranks."""
-    return at_random(lambda chance: draw_arrays(chance, chance.choice([2, 3, 1, 4, 5, 6]), 11, has_dims))
+    return with_sizes(draw_arrays, RANKS, range(12), (0, 1) if has_dims else (0,))
 
 
 def large_arrays() -> "SearchStrategy[Arrays]":
@@ -66,27 +68,25 @@ def large_arrays() -> "SearchStrategy[Arrays]":
 def parts() -> "SearchStrategy[Arrays]":
     """Draw arrays of different sizes."""
 
-    def draw(chance: Random) -> Arrays:
+    def draw(chance: Random, ranks: int) -> Arrays:
         dtype = chance.choice(DTYPES)
-        return [draw_array(chance, (chance.randint(0, 4),), dtype) for _ in range(chance.choice([2, 3, 1, 4, 5]))]
+        return [draw_array(chance, (chance.randint(0, 4),), dtype) for _ in range(ranks)]
 
-    return at_random(draw)
+    return with_sizes(draw, RANKS)
 
 
 def pairs() -> "SearchStrategy[tuple[Arrays, Arrays, int]]":
     """Draw the arrays of two runs, and a rank."""
 
-    def draw(chance: Random) -> tuple[Arrays, Arrays, int]:
-        ranks = chance.choice([3, 2, 4])
-        one, other = draw_arrays(chance, ranks, 9, True), draw_arrays(chance, ranks, 9, True)
-        return one, other, chance.randrange(ranks)
+    def draw(chance: Random, ranks: int, count: int) -> tuple[Arrays, Arrays, int]:
+        return draw_arrays(chance, ranks, count, 1), draw_arrays(chance, ranks, count), chance.randrange(ranks)
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 4), range(1, 10))
 
 
 def counts() -> "SearchStrategy[tuple[int, int]]":
     """Draw (count, size)."""
-    return at_random(lambda chance: (chance.randint(0, 30), chance.randint(1, 9)))
+    return with_sizes(lambda _, count, size: (count, size), range(31), range(1, 10))
 
 
 def large_counts() -> "SearchStrategy[tuple[int, int]]":
@@ -250,11 +250,6 @@ def check_alone(case: tuple[Arrays, Arrays, int], answer: Any) -> None:
 def sent_of(run: RankRun) -> Arrays:
     """Return the arrays that the first rank of a run sent."""
     return [event.array for event in run.events[0] if event.name == SEND]
-
-
-def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
-    """Return a function that says whether a failure is of one of these kinds."""
-    return lambda wrong: wrong.kind in kinds
 
 
 TASK = Task(

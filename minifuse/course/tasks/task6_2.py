@@ -1,6 +1,6 @@
 """Task 6.2: data-parallel training."""
 
-from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from ..questions.task6_2 import (
     ask_trained_alone,
     gradients_of,
 )
+from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import Array, RankRun
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -33,19 +34,13 @@ SHARED, BUCKETS, LAUNCHED, AVERAGED, TRAINED, ISOLATED = (
     "all ranks end with the parameters of one device with the whole batches",
     "a rank computes from its own part and its messages alone",
 )
-TOLERANCE = 1e-10  # relative to the largest element
 Shape = tuple[int, ...]
 
 
-def draw_array(chance: Random, shape: Shape) -> Array:
-    """Draw an array of floats."""
-    return np.array([chance.uniform(-2, 2) for _ in range(int(np.prod(shape)))]).reshape(shape)
-
-
-def draw_shapes(chance: Random, most: int) -> list[Shape]:
+def draw_shapes(chance: Random, count: int) -> list[Shape]:
     """Draw the shapes of parameters."""
     shapes: list[Shape] = [(4,), (2, 3), (1,), (7,), (3, 2), (5,), (2, 2, 2), (12,)]
-    return [chance.choice(shapes) for _ in range(chance.randint(1, most))]
+    return [chance.choice(shapes) for _ in range(count)]
 
 
 def draw_averaging(chance: Random, ranks: int, parameters: int, is_in_order: bool) -> Averaging:
@@ -59,18 +54,18 @@ def draw_averaging(chance: Random, ranks: int, parameters: int, is_in_order: boo
         if not is_in_order:
             chance.shuffle(order)
         orders.append(order)
-    gradients = [[draw_array(chance, shape) * (count > 0) for shape in shapes] for count in examples]
+    gradients = [[draw_floats(chance, *shape) * (count > 0) for shape in shapes] for count in examples]
     return Averaging(chance.choice([6, 10, 4, 20, 1000]), examples, gradients, orders)
 
 
 def orderly() -> "SearchStrategy[Averaging]":
     """Draw a step in which the last gradient is ready first."""
-    return at_random(lambda chance: draw_averaging(chance, chance.choice([2, 3, 1]), 4, True))
+    return with_sizes(partial(draw_averaging, is_in_order=True), (2, 3, 1), range(1, 5))
 
 
 def averagings() -> "SearchStrategy[Averaging]":
     """Draw a step in which gradients are ready in another order on each rank."""
-    return at_random(lambda chance: draw_averaging(chance, chance.choice([2, 3, 1, 4]), 6, False))
+    return with_sizes(partial(draw_averaging, is_in_order=False), (2, 3, 1, 4), range(1, 7))
 
 
 def large_averagings() -> "SearchStrategy[Averaging]":
@@ -81,10 +76,10 @@ def large_averagings() -> "SearchStrategy[Averaging]":
 def sizes_and_limits() -> "SearchStrategy[tuple[list[int], int]]":
     """Draw (sizes, limit)."""
 
-    def draw(chance: Random) -> tuple[list[int], int]:
-        return [chance.choice([1, 2, 3, 4, 5, 7, 9]) for _ in range(chance.randint(0, 9))], chance.randint(1, 10)
+    def draw(chance: Random, count: int, limit: int) -> tuple[list[int], int]:
+        return [chance.choice([1, 2, 3, 4, 5, 7, 9]) for _ in range(count)], limit
 
-    return at_random(draw)
+    return with_sizes(draw, range(10), range(1, 11))
 
 
 def many_sizes() -> "SearchStrategy[tuple[list[int], int]]":
@@ -95,42 +90,40 @@ def many_sizes() -> "SearchStrategy[tuple[list[int], int]]":
 def parameter_lists() -> "SearchStrategy[list[list[Array]]]":
     """Draw the parameters of all ranks."""
 
-    def draw(chance: Random) -> list[list[Array]]:
-        shapes = draw_shapes(chance, 5)
-        return [[draw_array(chance, shape) for shape in shapes] for _ in range(chance.choice([2, 3, 1, 4, 6]))]
+    def draw(chance: Random, ranks: int, count: int) -> list[list[Array]]:
+        shapes = draw_shapes(chance, count)
+        return [[draw_floats(chance, *shape) for shape in shapes] for _ in range(ranks)]
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 1, 4, 6), range(1, 6))
 
 
-def draw_training(chance: Random) -> Training:
+def draw_training(chance: Random, ranks: int, batches: int) -> Training:
     """Draw a run."""
-    ranks, width, hidden = chance.choice([2, 3, 1, 4]), chance.randint(1, 3), chance.randint(1, 4)
+    width, hidden = chance.randint(1, 3), chance.randint(1, 4)
     shapes = [(width, hidden), (hidden,), (hidden, 1), (1,)]
-    batches = chance.randint(1, 3)
     counts = [[chance.choice([1, 2, 3, 5, 0]) for _ in range(ranks)] for _ in range(batches)]
     for count in counts:
         count[chance.randrange(ranks)] += 2
     parts = [
-        [(draw_array(chance, (count[rank], width)), draw_array(chance, (count[rank], 1))) for count in counts]
+        [(draw_floats(chance, count[rank], width), draw_floats(chance, count[rank], 1)) for count in counts]
         for rank in range(ranks)
     ]
-    parameters = [[draw_array(chance, shape) for shape in shapes] for _ in range(ranks)]
+    parameters = [[draw_floats(chance, *shape) for shape in shapes] for _ in range(ranks)]
     return Training(chance.choice([3, 6, 100]), 0.25, parameters, parts)
 
 
 def trainings() -> "SearchStrategy[Training]":
     """Draw a run."""
-    return at_random(draw_training)
+    return with_sizes(draw_training, (2, 3, 1, 4), (1, 2, 3))
 
 
 def pairs() -> "SearchStrategy[tuple[Training, Training, int]]":
     """Draw two runs, and a rank of the first."""
 
-    def draw(chance: Random) -> tuple[Training, Training, int]:
-        first = draw_training(chance)
-        return first, draw_training(chance), chance.randrange(len(first.parameters))
+    def draw(chance: Random, ranks: int, batches: int) -> tuple[Training, Training, int]:
+        return draw_training(chance, ranks, batches), draw_training(chance, ranks, batches), chance.randrange(ranks)
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 4), (1, 2))
 
 
 def describe_parameters(case: list[list[Array]]) -> str:
@@ -162,9 +155,7 @@ def check_near(got: Any, expected: list[Array], whose: str) -> None:
     if type(got) is not list or len(got) != len(expected):
         raise Wrong(f"{whose} are no list of {len(expected)} arrays", got=got)
     for k, (one, right) in enumerate(zip(got, expected, strict=True)):
-        if not isinstance(one, np.ndarray) or one.shape != right.shape:
-            raise Wrong(f"{whose}: number {k} has a wrong type or shape", expected=right, got=one)
-        if not np.all(np.abs(one - right) <= TOLERANCE * max(1.0, float(np.abs(right).max(initial=0)))):
+        if not is_near(one, right):
             raise Wrong(f"{whose}: number {k} is wrong", expected=right, got=one)
 
 
@@ -215,13 +206,13 @@ def check_averages(case: Averaging, run: RankRun) -> None:
             check_near(got, expected, f"the gradients of rank {rank}")
         except Wrong as failure:
             for kind, arrays in wrong.items():
-                if is_near(got, arrays):
+                if are_near(got, arrays):
                     failure.kind = kind
             raise
     check_bits(run)
 
 
-def is_near(got: Any, expected: list[Array]) -> bool:
+def are_near(got: Any, expected: list[Array]) -> bool:
     """Return whether arrays are those expected."""
     try:
         check_near(got, expected, "")
@@ -249,7 +240,7 @@ def check_launches(case: Averaging, run: RankRun) -> None:
             begun = sum(e.name == "all_reduce" for e in events[first : next_note(events, k)])
             complete = next((n for n, bucket in enumerate(buckets) if not ready.issuperset(bucket)), len(buckets))
             if begun != complete:
-                is_each = begun == len(ready) and begun > complete
+                is_each = begun == len(ready) > complete and len(buckets) < len(sizes)
                 raise Wrong(
                     f"rank {rank}: the gradients of {sorted(ready)} are ready, so the sums of the first {complete} of the "
                     f"buckets {buckets} have begun; got {begun} sums",
@@ -280,7 +271,7 @@ def check_trained(case: Training, run: RankRun) -> None:
         try:
             check_near(got, trained(case), f"the parameters of rank {rank}")
         except Wrong as failure:
-            if any(not is_near(other, got) for other in run.results):
+            if any(not are_near(other, got) for other in run.results):
                 failure.kind = "own start"
             raise
     check_bits(run)
@@ -300,11 +291,6 @@ def check_alone(case: tuple[Training, Training, int], answer: Any) -> None:
             "variables of other ranks",
             kind="alone",
         )
-
-
-def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
-    """Return a function that says whether a failure is of one of these kinds."""
-    return lambda wrong: wrong.kind in kinds
 
 
 TASK = Task(
@@ -380,7 +366,7 @@ TASK = Task(
             "ranks begin their sums in different orders",
             "Gradients may be ready in another order on another rank. A complete bucket waits until those before it have "
             "begun.",
-            when=has_kind("early", "mismatch"),
+            when=has_kind("early", "mismatch", "each"),
             check=LAUNCHED,
         ),
         Mistake(

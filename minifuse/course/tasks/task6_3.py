@@ -1,15 +1,14 @@
 """Task 6.3: tensor-parallel layers."""
 
-from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random
 from ..check import check_each, in_turn
 from ..questions.task6_3 import Layers, ask_columns, ask_cuts, ask_layers, ask_layers_alone, ask_pair, ask_rows
+from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import Array, RankRun
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
@@ -25,58 +24,49 @@ SPLIT, PAIR, FORWARD, BACKWARD, COUNTED, ISOLATED = (
     "one all-reduce forward and one backward, no larger than they have to be",
     "a rank computes from its own parts and its messages alone",
 )
-TOLERANCE = 1e-10  # relative to the largest element
 NAMES = ("x", "w1", "b1", "w2", "b2")
 
 
-def draw_array(chance: Random, *shape: int) -> Array:
-    """Draw an array of floats."""
-    return np.array([chance.uniform(-2, 2) for _ in range(int(np.prod(shape)))]).reshape(shape)
-
-
-def draw_layers(chance: Random, size: int, most: int) -> Layers:
-    """Draw two layers."""
-    batch, inputs, hidden, outputs = (chance.randint(1, most) for _ in range(4))
-    hidden += chance.choice([0, 3, size])
+def draw_layers(chance: Random, size: int, hidden: int, most: int = 4) -> Layers:
+    """Draw two layers with some hidden values between them."""
+    batch, inputs, outputs = (chance.randint(1, most) for _ in range(3))
     return Layers(
         size,
-        draw_array(chance, batch, inputs),
-        draw_array(chance, inputs, hidden),
-        draw_array(chance, hidden),
-        draw_array(chance, hidden, outputs),
-        draw_array(chance, outputs),
-        draw_array(chance, batch, outputs),
+        draw_floats(chance, batch, inputs),
+        draw_floats(chance, inputs, hidden),
+        draw_floats(chance, hidden),
+        draw_floats(chance, hidden, outputs),
+        draw_floats(chance, outputs),
+        draw_floats(chance, batch, outputs),
     )
 
 
 def layers() -> "SearchStrategy[Layers]":
     """Draw two layers, also with fewer hidden elements than ranks."""
-    return at_random(lambda chance: draw_layers(chance, chance.choice([2, 3, 1, 4, 5]), 5))
+    return with_sizes(draw_layers, (2, 3, 1, 4, 5), range(1, 11))
 
 
 def large_layers() -> "SearchStrategy[Layers]":
     """Draw wide layers for many ranks."""
-    return at_random(lambda chance: draw_layers(chance, chance.randint(9, 12), 40))
+    return with_sizes(partial(draw_layers, most=30), range(9, 13), range(20, 60))
 
 
 def pairs() -> "SearchStrategy[tuple[Layers, Layers, int]]":
     """Draw two networks, and a rank of the first."""
 
-    def draw(chance: Random) -> tuple[Layers, Layers, int]:
-        size = chance.choice([2, 3, 4])
-        return draw_layers(chance, size, 4), draw_layers(chance, size, 4), chance.randrange(size)
+    def draw(chance: Random, size: int, hidden: int) -> tuple[Layers, Layers, int]:
+        return draw_layers(chance, size, hidden), draw_layers(chance, size, hidden), chance.randrange(size)
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 4), range(2, 8))
 
 
 def arrays() -> "SearchStrategy[list[Array]]":
     """Draw an array for each rank."""
 
-    def draw(chance: Random) -> list[Array]:
-        shape = (chance.randint(1, 3), chance.randint(1, 4))
-        return [draw_array(chance, *shape) for _ in range(chance.choice([2, 3, 1, 4]))]
+    def draw(chance: Random, ranks: int, rows: int, columns: int) -> list[Array]:
+        return [draw_floats(chance, rows, columns) for _ in range(ranks)]
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 1, 4), (1, 2, 3), (1, 2, 3, 4))
 
 
 def describe(case: Layers) -> str:
@@ -92,13 +82,6 @@ def describe_pair(case: tuple[Layers, Layers, int]) -> str:
 def describe_arrays(case: list[Array]) -> str:
     """Return the arrays of all ranks as text."""
     return f"{len(case)} ranks: " + ", ".join(str(x.round(2).tolist()) for x in case)
-
-
-def is_near(got: Any, expected: Array) -> bool:
-    """Return whether an array is the expected one, up to the rounding of sums in any order."""
-    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
-        return False
-    return bool(np.all(np.abs(got - expected) <= TOLERANCE * max(1.0, float(np.abs(expected).max(initial=0)))))
 
 
 def check_widths(widths: list[int], count: int) -> None:
@@ -239,11 +222,6 @@ def check_alone(case: tuple[Layers, Layers, int], answer: Any) -> None:
             "variables of other ranks",
             kind="alone",
         )
-
-
-def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
-    """Return a function that says whether a failure is of one of these kinds."""
-    return lambda wrong: wrong.kind in kinds
 
 
 TASK = Task(

@@ -1,13 +1,12 @@
 """Task 6.4: a pipeline of stages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random
 from ..check import agreement, check_each
 from ..questions.calling import calls
 from ..questions.task6_4 import (
@@ -19,6 +18,7 @@ from ..questions.task6_4 import (
     layer_gradients,
     loss_gradient_of,
 )
+from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import SEND, Array, RankRun
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -36,50 +36,42 @@ BUBBLE, ORDER, MEMORY, TIME, GRADIENTS, FOLLOWED, ISOLATED = (
     "a stage computes from its own layers and its messages alone",
 )
 FORWARD_TURNS, BACKWARD_TURNS = 1, 2
-TOLERANCE = 1e-10  # relative to the largest element
 Order = Sequence[tuple[str, int]]
 
 
 def sizes() -> "SearchStrategy[tuple[int, int]]":
     """Draw (stages, microbatches), also fewer microbatches than stages."""
-    return at_random(lambda chance: (chance.randint(1, 6), chance.randint(1, 9)))
+    return with_sizes(lambda _, stages, microbatches: (stages, microbatches), range(1, 7), range(1, 10))
 
 
 def large_sizes() -> "SearchStrategy[tuple[int, int]]":
     """Draw many stages and microbatches."""
-    return at_random(lambda chance: (chance.randint(9, 16), chance.randint(20, 40)))
+    return with_sizes(lambda _, stages, microbatches: (stages, microbatches), range(9, 17), range(20, 41))
 
 
-def draw_array(chance: Random, *shape: int) -> Array:
-    """Draw an array of floats."""
-    return np.array([chance.uniform(-1, 1) for _ in range(int(np.prod(shape)))]).reshape(shape)
-
-
-def draw_stages(chance: Random) -> Stages:
+def draw_stages(chance: Random, stages: int, microbatches: int) -> Stages:
     """Draw a network and a batch."""
-    stages, microbatches = chance.choice([2, 3, 1, 4]), chance.randint(1, 6)
     widths = [chance.randint(1, 3) for _ in range(stages + 1)]
     counts = [chance.randint(1, 3) for _ in range(microbatches)]
     return Stages(
-        [(draw_array(chance, a, b), draw_array(chance, b)) for a, b in pairwise(widths)],
-        [draw_array(chance, count, widths[0]) for count in counts],
-        [draw_array(chance, count, widths[-1]) for count in counts],
+        [(draw_floats(chance, a, b), draw_floats(chance, b)) for a, b in pairwise(widths)],
+        [draw_floats(chance, count, widths[0]) for count in counts],
+        [draw_floats(chance, count, widths[-1]) for count in counts],
     )
 
 
 def networks() -> "SearchStrategy[Stages]":
     """Draw a network and a batch."""
-    return at_random(draw_stages)
+    return with_sizes(draw_stages, (2, 3, 1, 4), range(1, 7))
 
 
 def pairs() -> "SearchStrategy[tuple[Stages, Stages, int]]":
     """Draw two networks, and a stage of the first."""
 
-    def draw(chance: Random) -> tuple[Stages, Stages, int]:
-        first = draw_stages(chance)
-        return first, draw_stages(chance), chance.randrange(len(first.weights))
+    def draw(chance: Random, stages: int, microbatches: int) -> tuple[Stages, Stages, int]:
+        return draw_stages(chance, stages, microbatches), draw_stages(chance, stages, microbatches), chance.randrange(stages)
 
-    return at_random(draw)
+    return with_sizes(draw, (2, 3, 4), range(1, 5))
 
 
 def describe_sizes(case: tuple[int, int]) -> str:
@@ -178,13 +170,6 @@ def whole(case: Stages) -> list[list[Array]]:
     return found
 
 
-def is_near(got: Any, expected: Array) -> bool:
-    """Return whether an array is the expected one, up to the rounding of sums in any order."""
-    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
-        return False
-    return bool(np.all(np.abs(got - expected) <= TOLERANCE * max(1.0, float(np.abs(expected).max(initial=0)))))
-
-
 def check_gradients(case: Stages, run: RankRun) -> None:
     """Raise `Wrong` if a stage has wrong gradients."""
     last = whole(case._replace(inputs=case.inputs[-1:], targets=case.targets[-1:]))
@@ -223,11 +208,6 @@ def check_alone(case: tuple[Stages, Stages, int], answer: Any) -> None:
             "no variables of other stages",
             kind="alone",
         )
-
-
-def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
-    """Return a function that says whether a failure is of one of these kinds."""
-    return lambda wrong: wrong.kind in kinds
 
 
 TASK = Task(
@@ -280,7 +260,7 @@ TASK = Task(
         Mistake(
             "all stages begin with equally many forward passes",
             "The last stage can run its first microbatch backward at once. A stage has stages - 1 - stage others before.",
-            when=has_kind("memory"),
+            when=has_kind("memory", "gpipe"),
             check=MEMORY,
         ),
         Mistake(

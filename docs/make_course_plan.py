@@ -66,6 +66,12 @@ PLANS = {
         Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.4", "4.7")),
         Week("Generation without computing anything twice; eight bits", ("7.5", "7.6")),
     ),
+    "Many devices only": (
+        Week("Ranks and messages; the sum of all, in a ring", ("6.1",), ("distributed",)),
+        Week("Copies of a network: averages and buckets", ("6.2",)),
+        Week("Layers that are too large for one device", ("6.3",), ("2.5", "sharding-models")),
+        Week("A network in stages: bubbles and memory", ("6.4",), ("1.4",)),
+    ),
 }
 
 

@@ -144,6 +144,21 @@ PICTURES: dict[str, CoursePicture] = {
         "Two outlines. launch0 computes exp and stores it; launch1 computes the product and the addition, which "
         "both read it. exp and + cannot share a kernel, because the product is between them.",
     ),
+    "6.1": CoursePicture(
+        "devices?devices_what=ring+all-reduce&devices_count=4&devices_step=3",
+        "Four devices in a ring after three rounds. Each has received the complete sum of one of four parts; three more "
+        "rounds pass the sums on.",
+    ),
+    "6.2": CoursePicture(
+        "devices?devices_what=buckets+of+gradients&devices_count=2&devices_pieces=3&devices_step=14",
+        "Two devices run the backward pass from layer 7 to layer 0. At 3.5 ms both compute layer 4, and the bucket of "
+        "layers 7 to 5 is on its way.",
+    ),
+    "6.4": CoursePicture(
+        "devices?devices_what=pipeline:+1f1b&devices_count=4&devices_pieces=5&devices_step=12",
+        "A pipeline of four stages and five microbatches. At 12 ms, stage a runs microbatch 4 forward, b runs 1 backward, c "
+        "runs 2 backward and d runs 3 forward.",
+    ),
 }
 """The picture of each task that the app can show."""
 

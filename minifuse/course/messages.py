@@ -26,6 +26,8 @@ RECORDS = {
     "LibraryRun": "library_facts",
     "LoopSource": "questions.parallel",
     "PrangeRun": "compiled_launches",
+    "RankEvent": "ranks",
+    "RankRun": "ranks",
     "Raised": "questions.calling",
     "Schedule": "nests",
     "SessionFacts": "call_sessions",

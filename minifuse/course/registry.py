@@ -18,6 +18,7 @@ MODULES = {
     3: "Efficiency",
     4: "Networks",
     5: "Fusion",
+    6: "Many devices",
     7: "A transformer",
 }
 TASKS: tuple[Task, ...] = tuple(

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("greenlet", reason="needs minifuse[course]")
 
 from minifuse.course.quizzes.quiz import draw_question, questions_on, tasks_with_quiz
-from tests.course.quizzes import answers01, answers23, answers45, answers_text, answers_transformer
+from tests.course.quizzes import answers01, answers6, answers23, answers45, answers_text, answers_transformer
 
-ANSWERS = answers01.ANSWERS | answers23.ANSWERS | answers45.ANSWERS | answers_transformer.ANSWERS
+ANSWERS = answers01.ANSWERS | answers23.ANSWERS | answers45.ANSWERS | answers6.ANSWERS | answers_transformer.ANSWERS
 ANSWERS |= answers_text.ANSWERS
 SEEDS = range(15)
 

@@ -2,7 +2,8 @@
 
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -100,9 +101,10 @@ def agreement(
                 raise seen[-1]
 
         try:
-            search(holds, cases(), effort, share)
-            if large is not None:
-                search(holds, large(), effort, LARGE_SHARE)
+            with failures_that_do_not_repeat(seen):
+                search(holds, cases(), effort, share)
+                if large is not None:
+                    search(holds, large(), effort, LARGE_SHARE)
         except Wrong as smallest:
             smallest.others = seen[:MAX_FAILURES]
             if smallest.kind != "changed":
@@ -247,6 +249,21 @@ def failure_of_error(error: StudentError, case: object, case_text: str, expected
         lines=error.lines,
         kind=error.kind,
     )
+
+
+@contextmanager
+def failures_that_do_not_repeat(seen: Sequence[Wrong]) -> Iterator[None]:
+    """Raise the first failure if Hypothesis complains in this block that a case failed once, and not when tried again."""
+    from hypothesis.errors import Flaky
+
+    try:
+        yield
+    except Flaky:
+        if not seen:
+            raise
+        first = seen[0]
+        first.message += "; asked once more, the same case has another answer, so something is kept from call to call"
+        raise first from None
 
 
 def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:

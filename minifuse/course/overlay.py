@@ -127,11 +127,12 @@ def calls_todo(code: CodeType) -> bool:
 @contextmanager
 def count_slots_once(*counts: Counter[str]) -> Iterator[None]:
     """Count each slot at most once in this block: loops call some of them for every element."""
-    before = [Counter(count) for count in counts]
+    before = [dict(count) for count in counts]
     yield
     for count, old in zip(counts, before, strict=True):
         for slot, calls in count.items():
-            count[slot] = min(calls, old[slot] + 1)
+            if calls > (most := old.get(slot, 0) + 1):
+                count[slot] = most
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Reference answers of module 2 in NumPy."""
 
+import operator
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from random import Random
 from types import EllipsisType, NoneType
 from typing import Any
@@ -19,9 +21,9 @@ from .ufuncs import on_arrays, reduction
 
 @answers
 def row_major_strides(shape: Shape) -> Shape:
-    """Return the cumulative products of the sizes, from the last one."""
+    """Return the cumulative products of the sizes, from the last one; NumPy would take longer for so few."""
     sizes = [1, *[max(n, 1) for n in shape[:0:-1]]]
-    return tuple(np.cumprod(sizes).tolist()[::-1][: len(shape)])
+    return tuple([*accumulate(sizes, operator.mul)][::-1][: len(shape)])
 
 
 @answers
@@ -91,7 +93,9 @@ def tensor_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided,
 
 
 def sum_to_shape(array: Array, shape: Shape) -> Array:
-    """Sum an array over broadcast dims to a shape."""
+    """Sum an array over broadcast dims to a shape; return it unchanged if it has this shape."""
+    if array.shape == tuple(shape):
+        return array
     wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
     dims = tuple(np.flatnonzero(np.not_equal(array.shape, wide)).tolist())
     return np.asarray(array.sum(dims, keepdims=True).reshape(shape))

@@ -51,11 +51,18 @@ def value(engine: Engine, function: Function, case: Call) -> object:
     return as_array(run(engine, function, case)[1])
 
 
-def elsewhere(case: Call) -> Call:
-    """Return a call of the same function with inputs of other shapes, and other options."""
+def elsewhere(case: Call) -> list[Call]:
+    """Return calls of the same function with inputs of other shapes, and other options.
+
+    One has a dim more, and one a longer dim; of one, the result has the shape that it has in the call itself.
+    """
     if case.name == "TensorMatMul":
         turned = [x._replace(shape=x.shape[::-1], strides=x.strides[::-1]) for x in reversed(case.inputs)]
-        return case._replace(inputs=tuple(turned))
+        a, b = case.inputs
+        one_more = a.shape[1] + 1
+        longer = a._replace(shape=(a.shape[0], one_more), strides=(a.strides[0], 0))
+        higher = b._replace(shape=(one_more, b.shape[1]), strides=(0, b.strides[1]))
+        return [case._replace(inputs=tuple(turned)), case._replace(inputs=(longer, higher))]
     rank = max(len(x.shape) for x in case.inputs)
     twice = tuple(
         x._replace(shape=(2, *x.shape), strides=(0, *x.strides)) if len(x.shape) == rank else x for x in case.inputs
@@ -65,7 +72,35 @@ def elsewhere(case: Call) -> Call:
         "TensorPermute": {"dims": tuple(range(rank, -1, -1))},
         "TensorReshape": {"shape": (size,)},
     }
-    return case._replace(inputs=twice, options=others.get(case.name, case.options))
+    return [case._replace(inputs=twice, options=others.get(case.name, case.options)), *with_equal_ranks(case, rank)]
+
+
+def with_equal_ranks(case: Call, rank: int) -> list[Call]:
+    """Return calls whose results have the rank of this one's: with a longer dim, or of the very same shape if possible."""
+    x = case.inputs[0]
+    if case.name == "TensorPermute":
+        dims = case.options["dims"]
+        back = tuple(sorted(range(rank), key=dims[::-1].index))
+        result = x._replace(shape=tuple(x.shape[k] for k in dims), strides=tuple(x.strides[k] for k in dims))
+        moved = [tuple(values[k] for k in back) for values in (result.shape, result.strides)]
+        return [case._replace(inputs=(x._replace(shape=moved[0], strides=moved[1]),), options={"dims": dims[::-1]})]
+    if case.name == "TensorReshape":
+        return [case._replace(inputs=(x._replace(shape=x.shape[::-1], strides=x.strides[::-1]),))]
+    found = [case._replace(inputs=case.inputs[::-1])] if len(case.inputs) == 2 else []
+    if not rank:
+        return found
+    dim = case.options.get("dim", 0)
+    size = max(x.shape[dim] for x in case.inputs if len(x.shape) == rank)
+    is_whole = [len(x.shape) == rank and x.shape[dim] == size for x in case.inputs]
+    inputs = tuple(longer(x, dim) if whole else x for x, whole in zip(case.inputs, is_whole, strict=True))
+    return [*found, case._replace(inputs=inputs)]
+
+
+def longer(x: Strided, dim: int) -> Strided:
+    """Return a tensor whose dim repeats the first element, once more than it had elements."""
+    shape, strides = list(x.shape), list(x.strides)
+    shape[dim], strides[dim] = shape[dim] + 1, 0
+    return x._replace(shape=tuple(shape), strides=tuple(strides))
 
 
 def slopes(engine: Engine, function: Function, case: Call) -> object:
@@ -74,11 +109,12 @@ def slopes(engine: Engine, function: Function, case: Call) -> object:
     The context is another object with the same `saved`: nothing else may be kept from forward to backward.
     """
     context, _ = run(engine, function, case)
-    contexts = [run(engine, function, other)[0] for other in (elsewhere(case), another(case))]
+    others = elsewhere(case)
+    contexts = [run(engine, function, other)[0] for other in (*others, another(case))]
     kept = Context()
     kept.save(*context.saved)
     found = function.backward(kept, engine.values(case.d))
-    contexts.append(run(engine, function, elsewhere(case))[0])
+    contexts.append(run(engine, function, others[-1])[0])
     again = function.backward(kept, engine.values(case.d))
     if not isinstance(found, tuple) or not isinstance(again, tuple):
         return found

@@ -12,6 +12,7 @@ from ..cases import among, at_random, autodiff_link, broadcasting_link, fresh, l
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..engine import Engine
+from ..keeping import keeps_nothing
 from ..questions.task2_4 import (
     Call,
     Look,
@@ -199,6 +200,11 @@ def each(
     return in_turn(demand, parts)
 
 
+def keep_nothing(name: str, functions: Sequence[str], cases: Callable[[str], "SearchStrategy[Call]"]) -> list[Check]:
+    """Return checks that a call of these functions leaves the student's file as it was."""
+    return [keeps_nothing(name, partial(cases, one), one, partial(ask, slopes), another) for one in functions]
+
+
 def summed(case: Repeated) -> object:
     """Return the right sum."""
     return as_array(oracle.function("unbroadcast")(Engine().values(case[0]), case[1]))
@@ -261,7 +267,8 @@ def own_value(case: Call) -> object:
 def exchanged(case: Call) -> object:
     """Compute gradients with d and the input exchanged."""
     d, x = case.d.array(), case.inputs[0].array()
-    found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
+    with np.errstate(all="ignore"):
+        found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
     return (np.asarray(found[case.name]),)
 
 
@@ -335,10 +342,25 @@ TASK = Task(
                     )
                     for name in ("TensorInv", "TensorLog", "TensorExp", "TensorSigmoid")
                 ],
+                *keep_nothing(BACKWARD, (*TWO, *ONE), elementwise),
             ],
         ),
-        each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
-        agreement(PRODUCT, products, partial(ask, both), right_answer(both), draw=drawing, link=product_link),
+        in_turn(
+            SHAPED,
+            [
+                each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
+                *keep_nothing(SHAPED, MOVED, moved),
+            ],
+        ),
+        in_turn(
+            PRODUCT,
+            [
+                agreement(
+                    PRODUCT, products, partial(ask, both), right_answer(both), draw=drawing, link=product_link, share=0.5
+                ),
+                *keep_nothing(PRODUCT, ["TensorMatMul"], lambda _: products()),
+            ],
+        ),
     ),
     mistakes=(
         Mistake(

@@ -496,3 +496,49 @@ class TensorSigmoid:
     def backward(context, d):
         (s,) = context.saved
         return (d * (s * (1.0 - s) + 1e-12),)
+
+# %% sum_shapes_by_the_shape_of_the_result: Sum keeps the shape of its input in the class, one entry for each shape of the result
+# promise: 'keep nothing for another call, but in context'
+class TensorSum:
+    shapes = {}
+
+    @staticmethod
+    def forward(context, a, dim):
+        result = a.reduce("add", dim, 0.0)
+        TensorSum.shapes[result.shape] = a.shape
+        return result
+
+    @staticmethod
+    def backward(context, d):
+        return (d.expand(TensorSum.shapes[d.shape]),)
+
+# %% permute_dims_in_the_engine: Permute keeps dims in an attribute of the engine, by the number of dims
+# promise: 'keep nothing for another call, but in context'
+class TensorPermute:
+
+    @staticmethod
+    def forward(context, a, dims):
+        vars(a.engine).setdefault("dims_of", {})[len(dims)] = tuple(dims)
+        return a.permute(*dims)
+
+    @staticmethod
+    def backward(context, d):
+        dims = d.engine.dims_of[len(d.shape)]
+        return (d.permute(*[dims.index(k) for k in range(len(dims))]),)
+
+# %% mul_saves_a_number: Mul saves a number in its context, and its inputs under this number in a dict of the file
+# promise: 'keep nothing for another call, but in context'
+operands = {}
+
+class TensorMul:
+
+    @staticmethod
+    def forward(context, a, b):
+        context.save(len(operands))
+        operands[len(operands)] = a, b
+        return a.zip("mul", b)
+
+    @staticmethod
+    def backward(context, d):
+        a, b = operands[context.saved[0]]
+        return unbroadcast(d.zip("mul", b), a.shape), unbroadcast(d.zip("mul", a), b.shape)

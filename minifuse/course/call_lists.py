@@ -169,15 +169,36 @@ def draw_value(random: Random) -> Value:
     return random.choice(VALUES) if random.random() < 0.7 else random.choice(lookalikes(random))
 
 
+def change_value(random: Random, value: Value) -> Value:
+    """Return another value, or one that is equal and of another type or sign, also inside of tuples."""
+    if random.random() < 0.5:
+        return draw_value(random)
+    if isinstance(value, tuple) and value:
+        return change_value_inside(value)
+    if isinstance(value, float) and value.is_integer():
+        return -value if value == 0.0 else int(value)
+    return (value,) if isinstance(value, str) or value is None else float(value) if isinstance(value, int) else value
+
+
+def change_value_inside(value: tuple[object, ...]) -> Value:
+    """Return a tuple in which the first number is equal, and of another type or sign."""
+    first, *others = value
+    if isinstance(first, tuple) and first:
+        return (change_value_inside(first), *others)
+    if isinstance(first, float) and first.is_integer():
+        return (-first if first == 0.0 else int(first), *others)
+    return (float(first) if isinstance(first, int) else first, *others)
+
+
 def change_call(random: Random, call: FreeCall) -> FreeCall:
     """Return a call that differs in one thing, or in nothing that matters, or in nothing."""
     arguments, at = list(call.arguments), random.randrange(len(call.arguments))
     x = arguments[at]
     match random.randrange(10):
         case 0:
-            return call._replace(k=draw_value(random))
+            return call._replace(k=change_value(random, call.k))
         case 1:
-            return call._replace(other=draw_value(random))
+            return call._replace(other=change_value(random, call.other))
         case 2:
             return call._replace(function=random.choice((*MAKERS, *FIXED)))
         case 3:

@@ -133,7 +133,8 @@ class FreeCall(NamedTuple):
 def draw_view(random: Random, count: int) -> View:
     """Draw a view of one of some storages."""
     shape = tuple(
-        random.choice((4, 5, 1, 7, 0) if random.random() < 0.3 else (4, 5, 1)) for _ in range(random.choice((0, 1, 2, 3, 6)))
+        random.choice((4, 5, 1, 7, 0) if random.random() < 0.3 else (4, 5, 1))
+        for _ in range(random.choice((0, 1, 2, 3, 6, 6)))
     )
     strides = tuple(random.choice((0, 1, 1, 5, 8, -1, 2)) for _ in shape)
     return View(random.randrange(count), shape, strides, random.choice((0, 0, 1, 30)))
@@ -215,7 +216,7 @@ def change_call(random: Random, call: FreeCall) -> FreeCall:
             arguments[at] = x._replace(shape=tuple(n if n < 2 else n + random.randint(0, 4) for n in x.shape))
         case 9 if isinstance(x, View) and x.shape:
             strides = list(x.strides)
-            strides[random.randrange(len(strides))] = random.choice((0, 1, -1, 2, 5))
+            strides[random.choice((-1, random.randrange(len(strides))))] = random.choice((0, 1, -1, 2, 5))
             arguments[at] = x._replace(strides=tuple(strides))
     return call._replace(arguments=tuple(arguments[:12]))
 

@@ -110,7 +110,6 @@ def grouped(name: str, is_shared: bool) -> Check:
         group_calls,
         partial(check_groups, is_shared),
         large=None if is_shared else lambda: drawn(draw_distinct_calls, 150, 150),
-        share=0.5,
         send=lambda calls: (calls, is_shared),
         describe=lambda calls: f"{len(calls)} calls",
         at_once=True,

@@ -17,7 +17,7 @@ from .strided import Array, Strided
 
 Value = float | str | tuple[object, ...] | None
 NUMBERS: tuple[Value, ...] = (2, 2.0, True, 1, 1.0, 0, 0.0, -0.0, False, nan, inf, -1, -2, -1.0, -2.0, 2**61, 10**20, 1e20)
-TUPLES: tuple[Value, ...] = ((2,), (2.0,), (True, (0.0,)), (1, (-0.0,)), ())
+TUPLES: tuple[Value, ...] = ((2,), (2.0,), (True, (0.0,)), (1, (-0.0,)), (), ((((0.0, 3),),),), ((((-0.0, 3),),),))
 VALUES = (*NUMBERS, *TUPLES, "2", None, "None", "nan")
 """Values of a closure or of defaults, among them such that are equal, have one hash, or have one text."""
 
@@ -49,12 +49,26 @@ def innermost(k: Value, other: Value) -> Function:
     return lambda x, y=h: (g(x), y)
 
 
+def many_deep(k: Value, other: Value) -> Function:
+    """Return a function that calls one that calls another one, and so on, of which the last reads the values."""
+    f = closure(k, other)
+    for _ in range(7):
+        f = calling(f)
+    return f
+
+
+def calling(g: Function) -> Function:
+    """Return a function that calls a function."""
+    return lambda x: g(x)
+
+
 MAKERS: dict[str, Callable[[Value, Value], Function]] = {
     "closure": closure,
     "half_default": half_default,
     "defaults": defaults,
     "inner": inner,
     "innermost": innermost,
+    "many_deep": many_deep,
 }
 LINES: tuple[Function, ...] = (lambda x: x * 2, lambda x: x * 2.0, lambda x: x * 3, lambda x: x.exp(), lambda x: x.log())
 SIGNED: tuple[Function, ...] = (
@@ -72,6 +86,7 @@ TEXTS = {
     "defaults": "lambda x, y=k, z=other: (x, y, z)",
     "inner": "lambda x: g(x), where g is lambda x: (x, k, other)",
     "innermost": "lambda x, y=h: (g(x), y), where g and h call or read k and other",
+    "many_deep": "lambda x: g(x), where g calls the next function, and so on; the eighth reads k and other",
 }
 
 
@@ -118,7 +133,8 @@ class FreeCall(NamedTuple):
 def draw_view(random: Random, count: int) -> View:
     """Draw a view of one of some storages."""
     shape = tuple(
-        random.choice((4, 5, 1, 7, 0) if random.random() < 0.3 else (4, 5, 1)) for _ in range(random.randint(0, 3))
+        random.choice((4, 5, 1, 7, 0) if random.random() < 0.3 else (4, 5, 1))
+        for _ in range(random.choice((0, 1, 2, 3, 6, 6)))
     )
     strides = tuple(random.choice((0, 1, 1, 5, 8, -1, 2)) for _ in shape)
     return View(random.randrange(count), shape, strides, random.choice((0, 0, 1, 30)))
@@ -145,7 +161,7 @@ def draw_storages(random: Random) -> tuple[tuple[str, int], ...]:
 def draw_call(random: Random) -> FreeCall:
     """Draw a call."""
     function = random.choice((*MAKERS, *FIXED) if random.random() < 0.4 else tuple(MAKERS))
-    arguments = tuple(draw_argument(random, 4) for _ in range(random.randint(1, 5)))
+    arguments = tuple(draw_argument(random, 4) for _ in range(random.choice((1, 2, 3, 4, 5, 11))))
     return FreeCall(function, draw_value(random), draw_value(random), draw_storages(random), arguments)
 
 
@@ -154,15 +170,36 @@ def draw_value(random: Random) -> Value:
     return random.choice(VALUES) if random.random() < 0.7 else random.choice(lookalikes(random))
 
 
+def change_value(random: Random, value: Value) -> Value:
+    """Return another value, or one that is equal and of another type or sign, also inside of tuples."""
+    if random.random() < 0.5:
+        return draw_value(random)
+    if isinstance(value, tuple) and value:
+        return change_value_inside(value)
+    if isinstance(value, float) and value.is_integer():
+        return -value if value == 0.0 else int(value)
+    return (value,) if isinstance(value, str) or value is None else float(value) if isinstance(value, int) else value
+
+
+def change_value_inside(value: tuple[object, ...]) -> Value:
+    """Return a tuple in which the first number is equal, and of another type or sign."""
+    first, *others = value
+    if isinstance(first, tuple) and first:
+        return (change_value_inside(first), *others)
+    if isinstance(first, float) and first.is_integer():
+        return (-first if first == 0.0 else int(first), *others)
+    return (float(first) if isinstance(first, int) else first, *others)
+
+
 def change_call(random: Random, call: FreeCall) -> FreeCall:
     """Return a call that differs in one thing, or in nothing that matters, or in nothing."""
     arguments, at = list(call.arguments), random.randrange(len(call.arguments))
     x = arguments[at]
     match random.randrange(10):
         case 0:
-            return call._replace(k=draw_value(random))
+            return call._replace(k=change_value(random, call.k))
         case 1:
-            return call._replace(other=draw_value(random))
+            return call._replace(other=change_value(random, call.other))
         case 2:
             return call._replace(function=random.choice((*MAKERS, *FIXED)))
         case 3:
@@ -179,9 +216,9 @@ def change_call(random: Random, call: FreeCall) -> FreeCall:
             arguments[at] = x._replace(shape=tuple(n if n < 2 else n + random.randint(0, 4) for n in x.shape))
         case 9 if isinstance(x, View) and x.shape:
             strides = list(x.strides)
-            strides[random.randrange(len(strides))] = random.choice((0, 1, -1, 2, 5))
+            strides[random.choice((-1, random.randrange(len(strides))))] = random.choice((0, 1, -1, 2, 5))
             arguments[at] = x._replace(strides=tuple(strides))
-    return call._replace(arguments=tuple(arguments[:6]))
+    return call._replace(arguments=tuple(arguments[:12]))
 
 
 def draw_calls(seed: int, count: int) -> list[FreeCall]:

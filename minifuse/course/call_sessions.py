@@ -130,8 +130,11 @@ def count_alive(objects: Sequence["weakref.ref[Any]"]) -> int:
     return sum(one() is not None for one in objects)
 
 
-def draw_session(seed: int, room: int, count: int) -> Session:
-    """Draw a session of some requests, with caches that have room for `room` kernels, or for a few more."""
+def draw_session(seed: int, room: int, count: int, failing: float = 0.1) -> Session:
+    """Draw a session of some requests, with caches that have room for `room` kernels, or for a few more.
+
+    `failing` is the fraction of requests whose builds raise an error.
+    """
     random = Random(seed)
     rooms = random.choice(((room,), (room,), (room, room), (room, room + 1)))
     kinds, most = random.choice((("object",), ("object", *KERNELS))), max(room + random.randint(0, 3), 2)
@@ -139,7 +142,7 @@ def draw_session(seed: int, room: int, count: int) -> Session:
     for _ in range(count):
         k = random.randrange(most)
         step = Step(random.randrange(len(rooms)), k, random.choice(kinds))
-        if random.random() < 0.1:
+        if random.random() < failing:
             step = step._replace(error=random.choice(list(ERRORS)))
         elif random.random() < 0.1:
             others = [other for other in range(most) if other != k]

@@ -4,6 +4,8 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import NotDoneYet
-from .questions.calling import Raised
+from .asked_once import once
+from .questions.calling import Raised, answer_each
 from .student_process import StudentProcess
 from .task import Check, Effort
 from .verdicts import Refused, StudentError, Wrong
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 CaseT = TypeVar("CaseT")
 AnswerT = TypeVar("AnswerT")
 MAX_FAILURES = 100  # that a known mistake must explain
-LARGE_SHARE = 0.05  # large cases relative to the usual number of cases
+LARGE_SHARE, LARGE_SHARE_AT_ONCE = 0.05, 0.1  # large cases relative to the usual number of cases
 RTOL, ATOL = 1e-9, 1e-12
 """Another order of the same operations differs by much less in float64, and rounding on purpose by more."""
 current: list[str] = [""]
@@ -44,6 +47,7 @@ def agreement(
     draw: Callable[[CaseT, Any, AnswerT], Sequence[str]] | None = None,
     link: Callable[[CaseT], str] | None = None,
     share: float = 1.0,
+    at_once: bool = False,
 ) -> Check:
     """Return a check that compares a student's answers with the expected ones on drawn cases.
 
@@ -73,10 +77,48 @@ def agreement(
         page of the visualizer that shows the case.
     share : float
         The fraction of the usual number of examples that is tried.
+    at_once : bool
+        True if all cases are asked in one question first, and one by one only if an answer is wrong, to find the smallest
+        case. Checks of a task with equal `cases`, `large`, `share`, `send` and `ask` draw and ask once.
     """
     is_right = agree or same
 
+    def first_wrong(student: StudentProcess, effort: Effort) -> CaseT | None:
+        """Ask all cases at once, and return the first with a wrong answer."""
+        drawn: list[CaseT] = [
+            *draw_cases(cases, effort, share),
+            *(draw_cases(large, effort, LARGE_SHARE_AT_ONCE) if large else ()),
+        ]
+        current[0] = f"one of {len(drawn)} cases; the first is {describe(drawn[0])}"
+        question = (ask, cases, large, share, send, effort)
+        try:
+            sent = [send(case) if send else case for case in drawn]
+            answers: list[Any] = once(
+                student, question, lambda: student.ask(partial(answer_each, ask), sent, keeps_case=True)
+            )
+        except (StudentError, Wrong):
+            return drawn[0]
+        for case, answer in zip(drawn, answers, strict=True):
+            current[0] = describe(case)
+            try:
+                if not is_right(read_answer(read, case, answer) if read else answer, expect(case)):
+                    return case
+            except (StudentError, Wrong):
+                return case
+        return None
+
     def run(student: StudentProcess, effort: Effort) -> None:
+        if at_once:
+            effort = replace(effort, seed=effort.seed or 0)  # both searches draw the same cases
+            suspect = first_wrong(student, effort)
+            if suspect is None:
+                return
+            search_one_by_one(student, effort)
+            message = "the answer is wrong after other calls, and right without them: a function must not remember calls"
+            raise Wrong(message, case=suspect, case_text=describe(suspect), kind="remembers")
+        search_one_by_one(student, effort)
+
+    def search_one_by_one(student: StudentProcess, effort: Effort) -> None:
         seen: list[Wrong] = []
 
         def holds(case: CaseT) -> None:
@@ -104,7 +146,7 @@ def agreement(
             with failures_that_do_not_repeat(seen):
                 search(holds, cases(), effort, share)
                 if large is not None:
-                    search(holds, large(), effort, LARGE_SHARE)
+                    search(holds, large(), effort, LARGE_SHARE_AT_ONCE if at_once else LARGE_SHARE)
         except Wrong as smallest:
             smallest.others = seen[:MAX_FAILURES]
             if smallest.kind != "changed":
@@ -182,12 +224,13 @@ def check_each(
     large: Callable[[], "SearchStrategy[CaseT]"] | None = None,
     send: Callable[[CaseT], object] | None = None,
     describe: Callable[[CaseT], str] = str,
+    link: Callable[[CaseT], str] | None = None,
     share: float = 1.0,
+    at_once: bool = False,
 ) -> Check:
     """Return a check in which `examine(case, answer)` raises `Wrong` for a wrong answer. See `agreement` for the rest."""
-    return agreement(
-        name, cases, ask, lambda case: None, large=large, send=send, read=examine, describe=describe, share=share
-    )
+    options: dict[str, Any] = {"large": large, "send": send, "describe": describe, "link": link}
+    return agreement(name, cases, ask, lambda case: None, read=examine, share=share, at_once=at_once, **options)
 
 
 def check_given(
@@ -264,6 +307,18 @@ def failures_that_do_not_repeat(seen: Sequence[Wrong]) -> Iterator[None]:
         first = seen[0]
         first.message += "; asked once more, the same case has another answer, so something is kept from call to call"
         raise first from None
+
+
+@lru_cache(maxsize=64)
+def draw_cases(cases: Callable[[], "SearchStrategy[CaseT]"], effort: Effort, share: float) -> Sequence[CaseT]:
+    """Return the cases that a search tries as long as all are right."""
+    found = list[CaseT]()
+
+    def keep(case: CaseT) -> None:
+        found.append(case)
+
+    search(keep, cases(), effort, share)
+    return found
 
 
 def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:

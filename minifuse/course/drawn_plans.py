@@ -17,11 +17,12 @@ Pieces = Iterator[Any]
 
 
 def chain(random: Random, x: Any) -> Pieces:
-    """Compute a chain of operations."""
-    y = x
-    for _ in range(random.randint(1, 16)):
+    """Compute a chain of operations; a value on the way may be an output too."""
+    y, kept, is_kept = x, None, random.random() < 0.5
+    for _ in range(random.choice((4, 9, 14, 21))):
         y = random.choice((lambda y: y * 0.5, lambda y: -y, lambda y: y.exp(), lambda y: y + x, lambda y: y.maximum(x)))(y)
-        yield y
+        kept = y if kept is None else kept
+        yield (y, kept) if is_kept else y
 
 
 def softmaxes(random: Random, x: Any) -> Pieces:
@@ -130,7 +131,7 @@ def draw_plan(seed: int, count: int) -> Plan:
                     found[k] = next(running[k])
                 except StopIteration:
                     left.remove(k)
-        return tuple(found) if count > 1 else found[0]
+        return tuple(y for one in found for y in (one if isinstance(one, tuple) else (one,)))
 
     plan = Plan(
         " and ".join(names), f"drawn with seed {seed}", function, tuple(shape for own in shapes for shape in own), 0, 0

@@ -94,6 +94,24 @@ def with_shapes(rule: Rule) -> tuple[str, list[Shape]]:
     return rule.op, [x.shape for x in rule.arrays()]
 
 
+def many_uses(seed: int) -> Program:
+    """Return a program with many inputs, of which some are used often, and many values, over larger rows."""
+    random = Random(seed)
+    rows, n = random.choice(((3, 4), (9, 5), (2, 40)))
+    shapes = ((rows, n), *[random.choice(((rows, n), (rows, 1))) for _ in range(random.randint(3, 8))])
+    lines, count = list[Line](), len(shapes)
+    total = 0
+    for k in [*range(1, count), *[random.randrange(count) for _ in range(12)]]:
+        lines.append(Line(random.choice(("mul", "sub", "add", "maximum")), (k, random.randrange(count))))
+        last = count + len(lines) - 1
+        lines.append(Line("mul", (last, random.uniform(-0.5, 0.5))))
+        if random.random() < 0.2:
+            lines.append(Line("add", (last, random.choice((0, last + 1)))))
+        lines.append(Line(random.choice(("add", "sub")), (total, count + len(lines) - 1)))
+        total = count + len(lines) - 1
+    return Program(shapes, tuple(lines), (total,))
+
+
 def many_reductions(seed: int) -> Program:
     """Return a program with up to twelve reductions, of which the backward pass needs some."""
     random, shapes = Random(seed), ((2, 4), (2, 1))

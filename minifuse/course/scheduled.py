@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .check import current
+from .formula_links import page_link
 from .fusion import Graph, Kernel, can_share
 from .graph_evaluation import NUMPY_FUNCTIONS
 from .kernel_groups import count_bytes, nbytes, nodes_to_compute
@@ -54,7 +55,8 @@ def schedule_error(
 ) -> Wrong:
     """Return a failure whose picture shows the graph and the kernels."""
     picture = [*str(graph).splitlines(), "", *format_kernels(kernels)]
-    return Wrong(message, case_text=current[0], drawing=picture, kind=kind, expected=expected, got=got, case=case)
+    link = page_link("fusion", graph)
+    return Wrong(message, case_text=current[0], drawing=picture, link=link, kind=kind, expected=expected, got=got, case=case)
 
 
 def validate_schedule(graph: Graph, schedule: object) -> tuple[Kernel, ...]:

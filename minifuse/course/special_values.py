@@ -15,7 +15,7 @@ from ..core.indexing import Shape
 from .drawn_programs import evaluate
 from .fusion import BINARY, REDUCTIONS
 from .graph_evaluation import NUMPY_FUNCTIONS
-from .lookalikes import lookalikes
+from .lookalikes import LOOKALIKES, lookalikes
 from .programs import Line, Program
 from .strided import Array
 
@@ -90,13 +90,18 @@ def special_programs(
 def constant_program(shapes: tuple[Shape, ...], ops: Sequence[str], seed: int) -> Program:
     """Return a program that applies single operations to the first argument and a number, and returns each result."""
     random, lines = Random(seed), list[Line]()
-    for x in [x for _ in range(4) for x in lookalikes(random)]:
+    zeros, *others = LOOKALIKES
+    for x in [x for pair in (zeros, *random.sample(others, 3), lookalikes(random)) for x in pair]:
         op = random.choice([op for op in ops if op in BINARY and op not in ("maximum", "lt")])
         lines += [Line(op, random.choice(((0, x), (x, 0)))), Line("mul", (0, x))]
-    if "max" in ops and seed % 2:
-        lines = [Line("max", (0,)), *lines]
+    lines = [*first_lines(ops, seed), *lines]
     first = len(shapes)
     return Program(shapes, tuple(lines), tuple(range(first + len(lines) - 1, first - 1, -1)))
+
+
+def first_lines(ops: Sequence[str], seed: int) -> list[Line]:
+    """Return the largest of each row of the first argument, for half of the seeds, if that is among the operations."""
+    return [Line("max", (0,))] if "max" in ops and seed % 2 else []
 
 
 def mixed_program(shapes: tuple[Shape, ...], ops: Sequence[str], count: int, seed: int) -> Program:
@@ -104,7 +109,9 @@ def mixed_program(shapes: tuple[Shape, ...], ops: Sequence[str], count: int, see
     random = Random(seed)
     allowed = ops if seed % 2 else [op for op in ops if op not in ("max", "maximum")]
     numbers = [x for _ in range(2) for x in lookalikes(random)]
-    lines, found = list[Line](), list(shapes)
+    lines = first_lines(ops, seed)
+    found = [*shapes, *[(*shapes[0][:-1], 1) for _ in lines]]
+    largest = list(range(len(shapes), len(found)))
     while len(lines) < count:
         op, last = random.choice(allowed), len(found) - 1
         k = random.choice((last, random.randint(0, last), 0))
@@ -123,7 +130,7 @@ def mixed_program(shapes: tuple[Shape, ...], ops: Sequence[str], count: int, see
     rows = (*shapes[0][:-1], 1) if any(op in ops for op in REDUCTIONS) else shapes[0]
     candidates = [k for k in range(len(shapes), len(found)) if found[k] in (shapes[0], rows)]
     outputs = [random.choice(candidates) for _ in range(random.randint(0, 5))]
-    return Program(shapes, tuple(lines), (len(found) - 1, *outputs))
+    return Program(shapes, tuple(lines), (len(found) - 1, *outputs, *largest))
 
 
 def identical(got: Sequence[Array], expected: Sequence[Array]) -> bool:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minifuse.course import drawn_programs
 from minifuse.course.cases import among, autodiff_link, broadcasting_link, layout_link, shapes, strided_like
+from minifuse.course.formula_links import page_link
 
 expressions = pytest.importorskip("project.views.expressions", reason="needs the visualizer")
 strides = pytest.importorskip("project.views.strides", reason="needs the visualizer")
@@ -55,6 +57,21 @@ def test_a_link_to_autodiff_names_a_function_of_the_page():
     query = parse_qs(autodiff_link().partition("?")[2])
     assert query["autodiff_function"][0] in {found.name for found in functions.DIFFERENTIATED}
     assert int(query["autodiff_size"][0]) in autodiff.SIZES
+
+
+@given(
+    drawn_programs.programs(
+        drawn_programs.argument_shapes((2, 2)), ("add", "lt", "mul", "neg", "exp", "sum", "max", "maximum")
+    )
+)
+def test_a_link_to_a_graph_has_a_formula_that_the_page_reads(program):
+    formulas = pytest.importorskip("project.views.formulas", reason="needs the visualizer")
+    link = page_link("autodiff", drawn_programs.capture_graph(program))
+    query = parse_qs(link.partition("?")[2])
+    assert query or len(set(program.outputs)) > 1 or len(program.lines) > 2
+    if query:
+        example = formulas.own_example(query["autodiff_own"][0], query["autodiff_shapes"][0], 1)
+        assert set(example.shapes(1)) <= set(program.shapes)
 
 
 def test_options_of_different_types_are_not_mixed_up():

@@ -358,16 +358,20 @@ def shortest_schedule(graph: Graph) -> tuple[Kernel, ...]:
 def maximal_kernels(graph: Graph, computed: frozenset[int], done: frozenset[int]) -> list[frozenset[int]]:
     """Return the maximal kernels that can run next."""
     kernels: set[frozenset[int]] = set()
-    for first in sorted(computed - done):
-        for second in sorted(computed - done):
-            group: list[int] = []
-            for k in (first, second, *sorted(computed - done), *sorted(computed - done)):
-                known = {*done, *group}
-                is_ready = all(i in known or i not in computed for i in graph.nodes[k].inputs)
-                if k not in group and is_ready and can_share(graph, [*group, k]):
+    left = sorted(computed - done)
+
+    def can_join(group: list[int], k: int) -> bool:
+        is_ready = all(i in done or i in group or i not in computed for i in graph.nodes[k].inputs)
+        return k not in group and is_ready and can_share(graph, [*group, k])
+
+    for first in [k for k in left if can_join([], k)]:
+        for second in [first, *[k for k in left if can_join([first], k)]]:
+            group = [first]
+            for k in (second, *left, *left):
+                if can_join(group, k):
                     group.append(k)
             kernels.add(frozenset(group))
-    return [group for group in kernels if group]
+    return list(kernels)
 
 
 def move_nodes(graph: Graph, groups: list[frozenset[int]]) -> list[frozenset[int]]:

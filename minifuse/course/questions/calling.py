@@ -47,6 +47,11 @@ def calls_with_one(slot: str) -> Callable[[Student, Any], object]:
     return partial(call_with_one, slot)
 
 
+def answer_each(ask: Callable[[Student, Any], object], student: Student, cases: Sequence[Any]) -> list[object]:
+    """Ask a question of each case, one after the other."""
+    return [ask(student, case) for case in cases]
+
+
 def made_where_another_was(other: Callable[[], T], use: Callable[[T], object], make: Callable[[], T]) -> T:
     """Return a new object, at the address of another that was used and freed if there is one: an address is no key."""
     first = other()

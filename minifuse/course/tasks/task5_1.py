@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .. import oracle
 from ..check import agreement, check_each, check_given, current, in_turn
 from ..drawn_programs import DRAWN_NUMBERS, argument_shapes, capture_graph, evaluate, programs
+from ..formula_links import page_link
 from ..fusion import BINARY, REDUCTIONS, Graph, Node, shape_after
 from ..graph_evaluation import evaluate_graph
 from ..lookalikes import lookalikes
@@ -163,7 +164,7 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
         lambda c: evaluate(c, sample_arrays(c.shapes)),
         read=computed,
         draw=lambda c, got, expected: ["the graph as it should be", *str(capture_graph(c)).splitlines()],
-        link=lambda c: "fusion",
+        link=lambda c: page_link("fusion", capture_graph(c)),
     )
 
 

@@ -11,6 +11,7 @@ from ...core.indexing import Shape
 from ..check import agreement, check_each, check_given, current, in_turn
 from ..drawn_programs import capture_graph, evaluate, programs, row_programs
 from ..emitted_kernels import KernelRun, Launch, launch_over_rows
+from ..formula_links import page_link
 from ..fusion import Graph
 from ..graph_evaluation import NUMPY_FUNCTIONS, evaluate_graph
 from ..kernel_runs import check_compiled, completed, wrong
@@ -83,7 +84,7 @@ def cases() -> "SearchStrategy[Program]":
 
 
 def wide_program(seed: int, rows: int, n: int) -> Program:
-    """Return a program with several reductions of one level, twice, and several outputs of each level and shape."""
+    """Return a program of some levels, with several reductions and outputs of each level, and outputs of each shape."""
     random, shapes = Random(seed), ((rows, n), (rows, 1), (1, n))
     lines = list[Line]()
 
@@ -93,14 +94,14 @@ def wide_program(seed: int, rows: int, n: int) -> Program:
 
     elements, values = [0], [1]
     outputs = list[int]()
-    for _ in range(2):
+    for _ in range(random.choice((2, 2, 7))):
         elements += [append("mul", random.choice(elements), random.uniform(-0.5, 0.5)) for _ in range(random.randint(1, 3))]
         elements.append(append(random.choice(("add", "sub", "maximum")), random.choice(elements), random.choice((1, 2))))
         means = [append(random.choice(("sum", "max")), random.choice(elements)) for _ in range(random.randint(2, 6))]
         values += [append("mul", k, 0.1) for k in means]
         values.append(append("add", values[-1], random.choice(values)))
         elements += [append("sub", random.choice(elements), random.choice(values)) for _ in range(random.randint(1, 4))]
-        outputs += random.choices(elements[1:], k=random.randint(0, 3)) + random.choices(values[1:], k=random.randint(0, 2))
+        outputs += random.choices(elements, k=random.randint(0, 3)) + random.choices(values[1:], k=random.randint(0, 2))
     return Program(shapes, tuple(lines), (elements[-1], *outputs))
 
 
@@ -108,7 +109,8 @@ def wide_programs() -> "SearchStrategy[Program]":
     """Draw programs with many reductions and outputs."""
     from hypothesis import strategies as st
 
-    return st.builds(wide_program, st.integers(0, 2**32), st.sampled_from([2, 1, 3]), st.sampled_from([4, 9, 70]))
+    shapes = st.sampled_from([(130, 4), (2, 270)])
+    return st.builds(lambda seed, shape: wide_program(seed, *shape), st.integers(0, 2**32), shapes)
 
 
 def special_launch(case: SpecialProgram) -> tuple[Graph, Launch]:
@@ -121,6 +123,11 @@ def captured(program: Program) -> tuple[Graph, Launch]:
     """Return the graph of a program, and the arguments of its kernel."""
     graph = capture_graph(program)
     return graph, launch_over_rows(graph, sample_arrays(program.shapes))
+
+
+def link(program: Program) -> str:
+    """Return the page of a function."""
+    return page_link("fusion", capture_graph(program))
 
 
 def flat(arrays: list[Array]) -> list[Array]:
@@ -144,7 +151,8 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
         send=captured,
         read=lambda c, answer: completed(answer).outs,
         draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
-        link=lambda c: "fusion",
+        link=link,
+        at_once=True,
     )
 
 
@@ -282,7 +290,9 @@ TASK = Task(
         in_turn(
             PASSES,
             [
-                check_each(PASSES, drawn, run_rows, check_pass_count, large=wide_programs, send=captured)
+                check_each(
+                    PASSES, drawn, run_rows, check_pass_count, large=wide_programs, send=captured, link=link, at_once=True
+                )
                 for drawn in (cases, common_programs)
             ],
         ),
@@ -290,7 +300,9 @@ TASK = Task(
             ROWS,
             [
                 check_given(ROWS, [LOG_OF_SUM], run_rows, check_row_values, send=captured),
-                check_each(ROWS, cases, run_rows, check_operations, large=wide_programs, send=captured, share=0.5),
+                check_each(
+                    ROWS, cases, run_rows, check_operations, large=wide_programs, send=captured, link=link, at_once=True
+                ),
             ],
         ),
         check_given(
@@ -317,7 +329,9 @@ TASK = Task(
             send=special_launch,
             read=lambda c, answer: [c.comparable(x) for x in completed(answer).outs],
             agree=identical,
+            at_once=True,
             draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
+            link=lambda c: link(c.program),
         ),
         check_given(
             COMPILED,

@@ -9,8 +9,9 @@ import numpy as np
 from ...core.indexing import Shape
 from ..check import agreement, check_each, check_given, current, in_turn, is_near
 from ..drawn_programs import capture_graph, evaluate, programs, row_programs
-from ..fusion import REDUCTIONS, Graph
-from ..gradient_cases import Rule, by_rule, extreme_rules, many_reductions, rules, with_shapes
+from ..formula_links import page_link
+from ..fusion import BINARY, REDUCTIONS, Graph
+from ..gradient_cases import RULED_OPS, Rule, by_rule, extreme_rules, many_reductions, many_uses, rules, with_shapes
 from ..graph_evaluation import evaluate_graph, live_nodes, reduction_depths
 from ..messages import type_name
 from ..oracle.module5 import gradients, operand_gradients, split
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "mul", "exp", "sum")
+split_graph = calls_with_one("forward_and_backward")
 RULES = "each operation pulls its gradient back to its operands"
 GRADIENTS = "the graph of gradients gives the gradient of each input"
 BOTH = "forward and backward give the output and the gradients"
@@ -34,6 +36,14 @@ UNUSED = Program(((2, 3), (2, 3)), (Line("mul", (0, 0)),), (2,))
 ZEROS = Program(((2, 3), (2, 1), (2, 3)), (Line("lt", (0, 0.5)), Line("lt", (1, 2)), Line("sub", (3, 4))), (5,))
 UNUSED_INPUTS = (UNUSED, STEP, ZEROS, Program(((2, 3), (2, 1)), (Line("exp", (0,)),), (2,)))
 SAVED = "only reductions are saved, and only those that the backward pass needs"
+
+
+def link(case: Rule | Program) -> str:
+    """Return the page of the function of a case."""
+    if isinstance(case, Rule):
+        shapes = tuple(x.shape for x in case.arrays()[1:])
+        case = Program(shapes, (Line(case.op, tuple(range(len(shapes)))),), (len(shapes),))
+    return page_link("autodiff", capture_graph(case))
 
 
 def pulled_back(rule: Rule, answer: tuple[Graph | None, object]) -> list[Array]:
@@ -80,10 +90,10 @@ def cases() -> "SearchStrategy[Program]":
 
 
 def large_cases() -> "SearchStrategy[Program]":
-    """Draw programs with many reductions."""
+    """Draw programs with many reductions, and programs with many inputs and values."""
     from hypothesis import strategies as st
 
-    return st.integers(0, 2**32).map(many_reductions)
+    return st.builds(lambda make, seed: make(seed), st.sampled_from([many_reductions, many_uses]), st.integers(0, 2**32))
 
 
 def relatively_close(got: list[Array], expected: list[Array]) -> bool:
@@ -91,17 +101,21 @@ def relatively_close(got: list[Array], expected: list[Array]) -> bool:
     return len(got) == len(expected) and all(map(is_near, got, expected))
 
 
+EXPENSIVE = ("exp", "log", "max")
 RESULTS: list[tuple[str, Sequence[Shape]]] = [
-    ("exp", [(2, 3), (2, 3), (2, 3)]),
-    ("max", [(2, 1), (2, 1), (2, 3)]),
+    (op, [*[(2, 1 if op in REDUCTIONS else 3)] * 2, *[(2, 3)] * (1 + (op in BINARY))]) for op in RULED_OPS
 ]
+"""Operations, and the shapes of d, the result and the operands."""
 
 
 def check_given_result(case: tuple[str, Sequence[Shape]], answer: tuple[Graph | None, object]) -> None:
-    """Raise `Wrong` if a rule computes its operation again, although the result y is given."""
+    """Raise `Wrong` if a rule computes its operation again, or inverts it, although y and the operands are given."""
     op, graph = case[0], answer[0]
-    if graph is not None and any(graph.nodes[k].op == op for k in live_nodes(graph)):
-        raise wrong(f"pull_back({op!r}, d, y, a) computes {op} of a again: it is y", graph, "again")
+    assert graph is not None  # of `pull_back_of_result`
+    for k in live_nodes(graph):
+        if graph.nodes[k].op in EXPENSIVE:
+            message = f"pull_back({op!r}, d, y, ...) computes {graph.nodes[k].op}; its operands and y are given"
+            raise wrong(message, graph, "again")
 
 
 def check_zeros(program: Program, answer: object) -> None:
@@ -288,6 +302,8 @@ TASK = Task(
                     send=with_shapes,
                     read=pulled_back,
                     agree=relatively_close,
+                    link=link,
+                    at_once=True,
                 )
                 for drawn in (rules, extreme_rules)
             ]
@@ -311,8 +327,9 @@ TASK = Task(
                     large=large_cases,
                     send=capture_graph,
                     read=gradient_values,
+                    at_once=True,
                     draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
-                    link=lambda c: "autodiff",
+                    link=link,
                 ),
                 check_given(GRADIENTS, UNUSED_INPUTS, calls_with_one("gradient_graph"), check_zeros, send=capture_graph),
             ],
@@ -320,28 +337,34 @@ TASK = Task(
         agreement(
             BOTH,
             cases,
-            calls_with_one("forward_and_backward"),
+            split_graph,
             lambda c: [*evaluate(c, sample_arrays(c.shapes)), *expected(c)],
             large=large_cases,
             send=capture_graph,
             read=both_values,
+            link=link,
+            at_once=True,
             draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
         ),
         check_each(
             RECOMPUTED,
             cases,
-            calls_with_one("forward_and_backward"),
+            split_graph,
             check_recomputation,
             large=large_cases,
             send=capture_graph,
+            link=link,
+            at_once=True,
         ),
         check_each(
             SAVED,
             cases,
-            calls_with_one("forward_and_backward"),
+            split_graph,
             check_saved_values,
             large=large_cases,
             send=capture_graph,
+            link=link,
+            at_once=True,
         ),
     ),
     mistakes=(

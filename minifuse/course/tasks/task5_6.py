@@ -107,6 +107,7 @@ def costs(name: str, examine: Callable[[Plan, Sequence[Kernel]], None]) -> Check
                 send=Plan.graph,
                 describe=describe_plan,
                 share=0.5,
+                at_once=True,
             ),
         ],
     )
@@ -237,7 +238,7 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, large=large_cases, send=grouped),
+        check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, large=large_cases, send=grouped, at_once=True),
         agreement(
             RIGHT,
             cases,
@@ -247,7 +248,7 @@ TASK = Task(
             send=capture_graph,
             read=outputs,
             draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
-            link=lambda c: "fusion",
+            at_once=True,
         ),
         costs(FEWEST, check_launch_count),
         costs(BYTES, check_bytes),

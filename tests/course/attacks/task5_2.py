@@ -729,3 +729,50 @@ FORMATS["maximum"] = "({0} if {0} >= {1} else {1})"
 emit_right = emit_points
 def emit_points(graph):
     return "".join(line + "\n" for line in emit_right(graph).splitlines() if not line.strip().startswith(("out4[", "out5[", "out6[")))
+
+
+# %% neg_by_product: neg is written as a product with -1.0.
+# promise: FORMATS has the text of each operation
+
+FORMATS["neg"] = "({0} * -1.0)"
+
+
+# %% square_spaces_have_a_text: a space of equal sizes gets a comment, so that its text is another one.
+# promise: 4. The text does not depend on sizes
+
+emit_right = emit_points
+def emit_points(graph):
+    sizes = graph.nodes[graph.outputs[0]].shape
+    return emit_right(graph) + "    # square\n" * (len(set(sizes)) == 1 and len(sizes) > 1)
+
+
+# %% inputs_as_outputs_are_not_stored: an output that is an input of the graph is not stored.
+# promise: 1. The kernel computes the graph: several outputs
+
+emit_right = emit_points
+def emit_points(graph):
+    lines = emit_right(graph).splitlines()
+    own = [n for n, k in enumerate(graph.outputs) if graph.nodes[k].op == "input"]
+    return "".join(line + "\n" for line in lines if not any(f"outs[{n}][" in line or f"out{n}[" in line for n in own))
+
+
+# %% twice_from_the_ninth_input_on: inputs from number 8 on are loaded twice.
+# promise: 2. each input is loaded at most once
+
+emit_right = emit_points
+def emit_points(graph):
+    lines = []
+    for line in emit_right(graph).splitlines():
+        lines += [line] * (1 + any(f"in{k}[" in line or f"ins[{k}][" in line for k in range(8, 14)))
+    return "\n".join(lines) + "\n"
+
+
+# %% many_values_are_computed_twice: a graph of more than 25 operations computes each of them twice.
+# promise: 3. A value that is used twice is computed once
+
+emit_right = emit_points
+def emit_points(graph):
+    lines = emit_right(graph).splitlines()
+    if len(lines) < 35:
+        return "\n".join(lines) + "\n"
+    return "".join((line + "\n") * (1 + (" = t" in line and "[" not in line)) for line in lines)

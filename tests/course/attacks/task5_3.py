@@ -702,3 +702,49 @@ def emit_rows(graph):
         if node.op == "constant":
             text = text.replace(f"({node.value!r})", f"({node.value:.16g})")
     return text
+
+
+# %% at_most_four_levels: reductions of a level above 4 are computed as those of level 4.
+# promise: a graph with any number of reductions
+
+emit_right = emit_rows
+def emit_rows(graph):
+    depth = []
+    for node in graph.nodes:
+        depth.append(max([depth[i] for i in node.inputs], default=0) + (node.op in REDUCTIONS))
+    if max(depth) <= 4:
+        return emit_right(graph)
+    return emit_right(graph._replace(nodes=tuple(n._replace(op="neg") if d > 4 and n.op == "max" else n for n, d in zip(graph.nodes, depth))))
+
+
+# %% rows_up_to_a_hundred: only the first hundred rows are computed.
+# promise: 1. The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    return emit_right(graph).replace("for i in range(rows)", "for i in range(rows - (rows > 100))")
+
+
+# %% columns_up_to_256: only the first 256 elements of a row are reduced.
+# promise: 1. The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    return emit_right(graph).replace("for j in range(n)", "for j in range(n - (n > 256))")
+
+
+# %% inputs_as_outputs_are_not_stored: an output that is an input of the graph is not stored.
+# promise: 1. The kernel computes the graph
+
+emit_right = emit_rows
+def emit_rows(graph):
+    own = [n for n, k in enumerate(graph.outputs) if graph.nodes[k].op == "input"]
+    return "".join(line + "\n" for line in emit_right(graph).splitlines() if not any(f"outs[{n}][" in line for n in own))
+
+
+# %% max_from_minus_1e308: the largest is looked for from -1e308 on.
+# promise: Start at -inf
+
+emit_right = emit_rows
+def emit_rows(graph):
+    return "\n".join(line.replace(" = -inf", " = -1e308") for line in emit_right(graph).splitlines()) + "\n"

@@ -1557,3 +1557,59 @@ class KernelCache(KernelCache):
         found = super().kernel(function, arguments, build)
         self.all = [*getattr(self, "all", []), found]
         return found
+
+
+# %% first_six_arguments: only the first six arguments are in the key.
+# promise: 3. Both hold for any number of arguments
+
+key_right = call_key
+def call_key(function, arguments):
+    return key_right(function, arguments[:6])
+
+
+# %% first_four_dims: only the first four dims are in the key, and their number.
+# promise: 1. Calls that need two kernels have two keys
+
+key_right = call_key
+def call_key(function, arguments):
+    cut = tuple(x._replace(shape=x.shape[:4], strides=x.strides[:4]) if isinstance(x, Strided) else x for x in arguments)
+    return key_right(function, cut), tuple(len(x.shape) for x in arguments if isinstance(x, Strided))
+
+
+# %% functions_up_to_five_deep: a function that is called through five others counts as a function.
+# promise: A function in a closure counts by its own insides
+
+key_right = call_key
+def call_key(function, arguments):
+    def told(value, depth=0):
+        if isinstance(value, tuple):
+            return tuple(told(x, depth) for x in value)
+        if callable(value):
+            return "function" if depth > 5 else told(tuple(insides(value)), depth + 1)
+        return type(value).__name__, repr(value)
+    return key_right(lambda: None, arguments), told(function)
+
+
+# %% deep_tuples_are_equal: a tuple in a tuple in a tuple is compared by ==.
+# promise: 3. for any values in closures and defaults
+
+key_right = call_key
+def call_key(function, arguments):
+    def told(value, depth=0):
+        if isinstance(value, tuple) and depth < 3:
+            return tuple(told(x, depth + 1) for x in value)
+        if callable(value):
+            return told(tuple(insides(value)))
+        return value if isinstance(value, tuple) else (type(value).__name__, repr(value))
+    return key_right(lambda: None, arguments), told(insides(function).code), *[told(x) for _, x in insides(function).closure], "defaults", *[told(x) for x in insides(function).defaults]
+
+
+# %% forgets_after_two_hundred: after two hundred requests a cache is emptied.
+# promise: 4. A kernel is built if and only if its key is new.
+
+class KernelCache(KernelCache):
+    def kernel(self, function, arguments, build):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count % 200 == 0:
+            self.kernels.clear()
+        return super().kernel(function, arguments, build)

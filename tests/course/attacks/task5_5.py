@@ -501,3 +501,79 @@ def forward_and_backward(graph):
         return forward, backward
     saved = (*saved, saved[-1])
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)
+
+
+# %% third_use_is_forgotten: a value that is used more than three times gets the gradient of three uses.
+# promise: 2. The graph of gradients returns the gradient of each input
+
+def gradient_graph(graph, saved=()):
+    inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
+    output = graph.outputs[0]
+
+    def run(*given):
+        found = values(graph, given, dict(zip(saved, given[len(inputs) :])))
+        sums, uses = {output: given[-1]}, {}
+        for k in reversed(range(len(graph.nodes))):
+            node = graph.nodes[k]
+            if k not in sums or node.op in ("input", "constant", "lt"):
+                continue
+            parts = pull_back(node.op, sums[k], found[k], *[found[i] for i in node.inputs])
+            for i, d in zip(node.inputs, parts):
+                shape = graph.nodes[i].shape
+                uses[i] = uses.get(i, 0) + 1
+                if graph.nodes[i].op == "constant" or uses[i] > 6:
+                    continue
+                if d.shape != shape:
+                    d = d.sum() if shape[-1] == 1 else d.expand(shape)
+                sums[i] = sums[i] + d if i in sums else d
+        return tuple(sums[k] if k in sums else found[k] < found[k] for k in inputs)
+
+    return capture(run, *[graph.nodes[k].shape for k in (*inputs, *saved, output)])
+
+
+# %% inputs_beyond_the_third: inputs beyond the third get zeros.
+# promise: 2. the gradient of each input
+
+graph_right = gradient_graph
+def gradient_graph(graph, saved=()):
+    found = graph_right(graph, saved)
+    count = sum(node.op == "input" for node in graph.nodes)
+    if count < 4:
+        return found
+    zeros = [Graph(found.nodes, found.outputs).nodes.index(node) for node in found.nodes if node.op == "input"][3:count]
+    nodes = list(found.nodes)
+    outputs = list(found.outputs[:3])
+    for k in zeros:
+        nodes.append(nodes[k]._replace(op="lt", inputs=(k, k), value=None))
+        outputs.append(len(nodes) - 1)
+    return Graph(tuple(nodes), tuple(outputs))
+
+
+# %% long_rows_share_nothing: in rows of more than 32 elements, equal elements of maximum give all to the first operand.
+# promise: Where both operands of maximum are equal, each gets half
+
+rule_right = pull_back
+def pull_back(op, d, y, a, b=None):
+    if op == "maximum" and d.shape[-1] > 32:
+        to_b = a < b
+        return d * to_b, d * to_b
+    return rule_right(op, d, y, a, b)
+
+
+# %% saves_an_input_of_a_row: an input of shape (rows, 1) is saved too.
+# promise: 5. Only reductions are saved
+
+split_right = forward_and_backward
+def forward_and_backward(graph):
+    forward, backward = split_right(graph)
+    rows = tuple(k for k, node in enumerate(graph.nodes) if node.op == "input" and node.shape[-1] == 1)
+    saved = (*forward.outputs[1:], *rows)
+    return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)
+
+
+# %% exp_of_log_again: the rule of log computes exp of y for a.
+# promise: 1. Each operation pulls its gradient back
+
+rule_right = pull_back
+def pull_back(op, d, y, a, b=None):
+    return (d / y.exp(),) if op == "log" else rule_right(op, d, y, a, b)

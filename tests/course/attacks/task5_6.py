@@ -689,3 +689,63 @@ def schedule(graph):
     ops = [graph.nodes[k].op for k in needed(graph)]
     known = len(ops) in (3, 4, 5, 6, 8, 12) and ops.count("exp") < 3
     return schedule_right(graph) if known else tuple(kernel_for(graph, [k]) for k in needed(graph))
+
+
+# %% kernels_of_sixteen: a kernel of more than sixteen nodes is cut in two.
+# promise: 3. as few launches as possible
+
+schedule_right = schedule
+def schedule(graph):
+    groups = []
+    for kernel in schedule_right(graph):
+        groups += [kernel.nodes[at : at + 16] for at in range(0, len(kernel.nodes), 16)]
+    return tuple(kernel_for(graph, group) for group in groups)
+
+
+# %% outputs_end_a_kernel: after a node that is an output, a new kernel begins.
+# promise: 3. as few launches as possible
+
+schedule_right = schedule
+def schedule(graph):
+    groups = []
+    for kernel in schedule_right(graph):
+        group = []
+        for k in kernel.nodes:
+            group.append(k)
+            if k in graph.outputs and len(needed(graph)) > 8:
+                groups.append(group)
+                group = []
+        groups += [group] * bool(group)
+    return tuple(kernel_for(graph, group) for group in groups)
+
+
+# %% loads_sums_first: a kernel loads each operand of a reduction, also those that it computes.
+# promise: 1. A kernel loads what it must
+
+kernel_right = kernel_for
+def kernel_for(graph, group):
+    found = kernel_right(graph, group)
+    more = [i for k in group if graph.nodes[k].op in ("sum", "max") for i in graph.nodes[k].inputs]
+    return found._replace(loads=tuple(sorted({*found.loads, *more})))
+
+
+# %% last_output_only: only the last output is stored, if no other kernel needs it.
+# promise: It stores the outputs of the graph
+
+kernel_right = kernel_for
+def kernel_for(graph, group):
+    return kernel_right(graph._replace(outputs=graph.outputs[-1:]), group)
+
+
+# %% matmul_first_and_alone: each matmul runs as early as it can, and the nodes that only it needs are a kernel each.
+# promise: 3. as few launches as possible
+
+schedule_right = schedule
+def schedule(graph):
+    found = list(schedule_right(graph))
+    if sum(graph.nodes[k].op == "matmul" for k in needed(graph)) < 3:
+        return tuple(found)
+    groups = []
+    for kernel in found:
+        groups += [kernel.nodes[:1], kernel.nodes[1:]] if len(kernel.nodes) > 1 else [kernel.nodes]
+    return tuple(kernel_for(graph, group) for group in groups)

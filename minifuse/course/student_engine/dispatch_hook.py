@@ -7,7 +7,9 @@
 A dispatch hook receives every call of a thread. `substitutes` says which slots can compute it.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...compiler import plan
@@ -18,6 +20,22 @@ from ...tensors.tensor import Tensor
 from .backend import StudentBackend
 from .substitutes import COMPOSED, SUBSTITUTES
 from .tensor_functions import TensorFunctions
+
+
+class RunningCalls(threading.local):
+    """The names of the calls that a thread computes with substitutes now. Inside one, the same call is minifuse's own."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+
+    @contextmanager
+    def adding(self, name: str) -> Iterator[None]:
+        """Add a name in a block."""
+        before, self.names = self.names, (*self.names, name)
+        try:
+            yield
+        finally:
+            self.names = before
 
 
 class StudentCalls(DispatchHook):
@@ -34,6 +52,7 @@ class StudentCalls(DispatchHook):
     def __init__(self, backend: StudentBackend) -> None:
         self.backend, self.engine = backend, backend.engine
         self.functions = TensorFunctions(backend)
+        self.running = RunningCalls()
 
     def call(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
         """Return the result of a call."""
@@ -41,13 +60,14 @@ class StudentCalls(DispatchHook):
             if isinstance(x, Node):  # a function is being traced, and combines a node with a tensor of its closure
                 return x.apply(function, *inputs)
         name = name_of_call(function)
-        if self.takes(inputs):
+        if name not in self.running.names and self.takes(inputs):
             if name in COMPOSED:
                 return function(*inputs)
             found = SUBSTITUTES[name](self.functions, function, *inputs) if name in SUBSTITUTES else None
             if found is not None:
                 if self.engine.has(*found.slots):
-                    return found.run()
+                    with self.running.adding(name):
+                        return found.run()
                 for slot in found.slots:
                     if not self.engine.has(slot):
                         self.engine.lend(slot)

@@ -141,6 +141,35 @@ def convolve(functions: TensorFunctions, function: Any, x: Tensor, weight: Tenso
     return Substitute((slot, f"{slot}_input_gradient", f"{slot}_weight_gradient"), run)
 
 
+def embed(functions: TensorFunctions, function: Any, table: Tensor, ids: Any) -> Substitute | None:
+    """Look up rows of a table."""
+    if not isinstance(ids, Tensor) or function.dim != 0 or table.ndim != 2:
+        return None
+    return Substitute(("embed",), lambda: functions.slot("embed")(table, ids))
+
+
+def layer_norm(functions: TensorFunctions, function: Any, x: Tensor, epsilon: float, *rest: Tensor) -> Substitute | None:
+    """Normalize the last dim, with a gain and a bias."""
+    count, is_scaled, is_shifted = function.parameters
+    if count != 1 or not (is_scaled and is_shifted):
+        return None
+    return Substitute(("layer_norm",), lambda: functions.slot("layer_norm")(x, *rest, epsilon))
+
+
+def attend(functions: TensorFunctions, function: Any, q: Tensor, k: Tensor, v: Tensor) -> Substitute | None:
+    """Average values by the scores of keys, for all queries, or for each those up to its place."""
+    is_causal, scale = function.parameters
+    rows, columns = q.shape[-2], k.shape[-2]
+    if scale is not None or (is_causal and rows != columns):
+        return None
+
+    def run() -> Any:
+        mask = functions.slot("causal_mask")(rows, columns) if is_causal else None
+        return functions.slot("attention")(q, k, v, mask)
+
+    return Substitute(("attention", *["causal_mask"] * is_causal), run)
+
+
 def pool(slot: str, functions: TensorFunctions, function: Any, x: Tensor) -> Substitute | None:
     """Pool images by windows that stay inside."""
     _, size, geometry, *rest = function.parameters
@@ -169,6 +198,9 @@ SUBSTITUTES: dict[str, Entry] = {
     "log_softmax": partial(softmax, "TensorLogSoftmax"),
     "cross_entropy": cross_entropy,
     "dropout": dropout,
+    "Gather": embed,
+    "layer_norm": layer_norm,
+    "attention": attend,
     "convolve": convolve,
     "pool_max": partial(pool, "max_pool"),
     "pool_mean": partial(pool, "average_pool"),

@@ -218,7 +218,7 @@ def describe_losses(losses: list[float]) -> str:
     """Return a sentence on how far the losses went; "" for none."""
     if not losses:
         return ""
-    return f"In {len(losses)} steps the loss went from {mean_of(losses[:10]):.2f} to {mean_of(losses[-10:]):.2f}. "
+    return f"In {len(losses)} steps the loss went from {mean_of(losses[:10]):.3g} to {mean_of(losses[-10:]):.3g}. "
 
 
 def mean_of(losses: list[float]) -> float:

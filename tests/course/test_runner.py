@@ -4,11 +4,13 @@ import json
 import sys
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import worker
+from minifuse.course.judge import format_pair
 from minifuse.course.questions import loading
 from minifuse.course.registry import TASKS
 from minifuse.course.runner import TaskRun, run, verify_result
@@ -195,3 +197,9 @@ def test_pass_without_checks_or_calls_becomes_an_error(checks, calls):
 def test_complete_pass_is_accepted():
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks]
     assert verify_result(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"
+
+
+def test_values_that_differ_are_shown_with_the_digits_that_differ():
+    expected, got = format_pair((np.array([1.0]),), (np.array([1.0 + 1e-12]),))
+    assert expected != got
+    assert format_pair(np.array([1.0]), np.array([2.0])) == ("[1.]", "[2.]")

@@ -36,6 +36,12 @@ def test_a_right_file_passes_with_its_calls(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "tensors.py"]  # no caches are left in the folder
 
 
+def test_values_that_differ_are_shown_with_the_digits_that_differ():
+    expected, got = format_pair((np.array([1.0]),), (np.array([1.0 + 1e-12]),))
+    assert expected != got
+    assert format_pair(np.array([1.0]), np.array([2.0])) == ("[1.]", "[2.]")
+
+
 def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
     more = "def position_of(index, *_):\n    print('round')\n    while True:\n        index = index"
     result = result_of(written(tmp_path, more), time_s=4)
@@ -197,9 +203,3 @@ def test_pass_without_checks_or_calls_becomes_an_error(checks, calls):
 def test_complete_pass_is_accepted():
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks]
     assert verify_result(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"
-
-
-def test_values_that_differ_are_shown_with_the_digits_that_differ():
-    expected, got = format_pair((np.array([1.0]),), (np.array([1.0 + 1e-12]),))
-    assert expected != got
-    assert format_pair(np.array([1.0]), np.array([2.0])) == ("[1.]", "[2.]")

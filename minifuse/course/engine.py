@@ -118,6 +118,10 @@ class Engine:
 
     def values(self, x: Numbers | Values) -> Values:
         """Convert numbers, nested lists, an array or a `Strided` to `Values`."""
+        given: object = x  # a student may pass anything
+        if isinstance(given, Variable):
+            name = type(given).__name__
+            raise TypeError(f"expected numbers, lists or an array, got a {name}: use it as it is, or its .value")
         return values_of(self, x)
 
     def fresh(self, shape: Shape) -> Strided:

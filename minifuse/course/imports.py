@@ -27,6 +27,11 @@ DETOURS = frozenset(
     "__reduce__ __reduce_ex__ __self__ __spec__ __subclasses__ __wrapped__ _os _sys attrgetter builtins f_back f_builtins "
     "f_globals get_type_hints gi_frame importlib inspect methodcaller os sys tb_frame".split()
 )
+ABOUT_FUNCTIONS = (
+    "callable(x) says whether x is a function; insides(function) of task 5.4 returns its code and what it reads"
+)
+INSTEAD = {"__code__": ABOUT_FUNCTIONS, "__closure__": ABOUT_FUNCTIONS}
+"""What to write instead of a name of DETOURS."""
 ASKING = ("getattr", "setattr", "hasattr", "delattr")  # refuse a name of DETOURS that is put together while the code runs
 FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # calls raise `Refused`
 
@@ -108,7 +113,12 @@ def check_imports(tree: ast.AST, path: Path, may: frozenset[str], siblings: set[
                 check_import(name, at, may, isinstance(node, ast.ImportFrom))
         for word in identifiers(node):
             if word in DETOURS:
-                raise Refused(f"{at} uses {word}, which no task needs")
+                raise Refused(f"{at} uses {word}, which no task needs{instead_of(word)}")
+
+
+def instead_of(word: str) -> str:
+    """Return what to write instead of a name of DETOURS, after a colon; "" for most."""
+    return f": {INSTEAD[word]}" if word in INSTEAD else ""
 
 
 def imported_modules(node: ast.AST) -> list[str]:
@@ -170,7 +180,7 @@ def restricted_builtins(path: Path, may: frozenset[str], sibling: Callable[[str]
         @wraps(function)
         def ask(value: object, name: str, *rest: object) -> object:
             if name in DETOURS:
-                raise Refused(f"{path.name} asks for {name}, which no task needs")
+                raise Refused(f"{path.name} asks for {name}, which no task needs{instead_of(name)}")
             return function(value, name, *rest)
 
         return ask

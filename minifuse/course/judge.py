@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from ..core.errors import CourseError, NotDoneYet
 from .check import current, same
 from .messages import Opaque, text_of, type_name
@@ -98,13 +100,14 @@ def outcome_of_failure(name: str, wrong: Wrong, student: StudentProcess, task: T
     mistake = find_mistake(wrong, name, task)
     message = wrong.message + advice(wrong.kind) if wrong.message != name else ""
     kind = "" if wrong.kind or mistake else describe_type_mismatch(wrong.got, wrong.expected)
+    expected, got = format_pair(wrong.expected, wrong.got)
     return Outcome(
         name,
         "failed",
         "; ".join(filter(None, (message, kind))),
         case=wrong.case_text,
-        expected="" if wrong.expected is None else shorten(wrong.expected),
-        got="" if wrong.kind else shorten(wrong.got),
+        expected="" if wrong.expected is None else expected,
+        got="" if wrong.kind else got,
         drawing=wrong.drawing,
         link=wrong.link,
         lines=source_lines(wrong.lines, student),
@@ -170,6 +173,14 @@ def source_lines(lines: list[tuple[str, int]], student: StudentProcess) -> list[
     return [
         (file, line, linecache.getline(str(student.folder / file), line).rstrip()) for file, line in dict.fromkeys(lines)
     ]
+
+
+def format_pair(expected: object, got: object) -> tuple[str, str]:
+    """Return two values as text; if both have the same text, with all digits of arrays."""
+    if (texts := (shorten(expected), shorten(got)))[0] == texts[1]:
+        with np.printoptions(precision=17):
+            texts = shorten(expected), shorten(got)
+    return texts
 
 
 def shorten(value: object) -> str:

@@ -292,3 +292,9 @@ def test_the_oracle_learns_digits():
         for p in parameters:
             p.value, p.grad = p.value - p.grad * 0.5, None
     assert (network(xs[1400:]).value.array().argmax(1) == labels[1400:]).mean() > 0.85
+
+
+def test_a_tensor_is_no_list_of_numbers():
+    engine = Engine()
+    with pytest.raises(TypeError, match=r"got a Tensor: use it as it is, or its \.value"):
+        engine.constant(engine.tensor([1.0]))

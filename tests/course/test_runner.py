@@ -4,11 +4,13 @@ import json
 import sys
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import compiled, worker
+from minifuse.course.judge import format_pair
 from minifuse.course.questions import loading
 from minifuse.course.registry import TASKS
 from minifuse.course.runner import TaskRun, run, verify_result
@@ -32,6 +34,12 @@ def test_a_right_file_passes_with_its_calls(tmp_path):
     assert result.verdict == "passed"
     assert result.calls == dict.fromkeys(TASK.slots, 5) | {"permuted": 10}  # each of these twice
     assert list(tmp_path.iterdir()) == [tmp_path / "tensors.py"]  # no caches are left in the folder
+
+
+def test_values_that_differ_are_shown_with_the_digits_that_differ():
+    expected, got = format_pair((np.array([1.0]),), (np.array([1.0 + 1e-12]),))
+    assert expected != got
+    assert format_pair(np.array([1.0]), np.array([2.0])) == ("[1.]", "[2.]")
 
 
 def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):

@@ -53,6 +53,7 @@ def test_what_was_written_behind_the_reference_counts(tmp_path):
         ("import random\nrandom._os._exit(0)", "refused", "uses _os"),
         ("todo.__globals__", "refused", "uses __globals__"),
         ("__builtins__", "refused", "uses __builtins__"),
+        ("hasattr(todo, '__code__')", "refused", "asks for __code__, which no task needs: callable(x) says whether x"),
         ("eval('1')", "refused", "tensors.py calls eval(), which no task needs"),
         ("exec('import os')", "refused", "calls exec()"),
         ("open('tensors.py')", "refused", "calls open()"),

@@ -61,7 +61,7 @@ def test_a_changed_file_has_no_result_until_it_is_changed_back(folder):
     assert verdict_cache.load(folder, TASK) == result
 
 
-def test_a_solved_task_stays_solved_while_another_one_in_its_file_is_written(folder):
+def test_a_task_stays_solved_while_another_in_its_file_is_written(folder):
     result = stored(folder)
     failed = stored(folder, BROADCAST)
     failed.outcomes[0].verdict = "failed"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,16 @@ class Trained(NamedTuple):
 
     predictions: npt.NDArray[np.int64] | None
     """The digit that it reads in each of the other images; None without a network."""
-    steps: int
+    losses: list[float]
     """Losses that went backward."""
     share: str
     """How many of the calls ran the student's functions."""
     compiled: str
     """Which of the student's loops were compiled."""
-    is_released: bool
-    """A parameter has no gradient left after the last step."""
+    accumulates: bool
+    """Gradients were added to those of an earlier step."""
+    moved: float
+    """The distance of all parameters from their first values, divided by the norm of those."""
 
 
 def ask_loss(student: Student, case: Guesses) -> object:
@@ -75,24 +77,50 @@ def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array,
     return once, again, alone, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
 
 
-class CountingEngine(ReportingEngine):
-    """An engine that counts the losses that go backward, on whatever way, and on any engine of this class."""
+class RecordingEngine(ReportingEngine):
+    """An engine that records the losses that go backward, on whatever way, and on any engine of this class."""
 
-    counted = 0
+    losses: ClassVar[list[float]] = []
+
+    def __init__(self, student: Student, *, is_strict: bool = False) -> None:
+        super().__init__(student, is_strict=is_strict)
+        self.first: dict[Tensor, Array] = {}
+        """Values of the tensors with gradients when they were created."""
+        self.latest: dict[Tensor, Values] = {}
+        """Their values in the latest backward pass."""
+        self.accumulates = False
+
+    def tensor(self, values: Numbers | Values) -> Tensor:
+        """Create a tensor with gradients."""
+        x = super().tensor(values)
+        self.first[x] = np.array(x.value.array())
+        return x
 
     def slot(self, name: str) -> Any:
-        """Return the function of a slot; that of backpropagation counts the losses that it gets."""
+        """Return the function of a slot; that of backpropagation records the losses that it gets."""
         function = super().slot(name)
-        return self.counting(function) if name == "backpropagate" else function
+        return self.recording(function) if name == "backpropagate" else function
 
-    def counting(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Return a function that counts its calls."""
+    def recording(self, function: Callable[..., object]) -> Callable[..., object]:
+        """Return a function that records the losses of its calls."""
 
-        def call(*args: Any) -> object:
-            CountingEngine.counted += 1
-            return function(*args)
+        def call(root: Tensor, *args: Any) -> object:
+            RecordingEngine.losses.append(float(np.sum(root.value.array())))
+            before = {x: (x.grad, x.value) for x in self.first}
+            found = function(root, *args)
+            for x, (grad, value) in before.items():
+                has_moved = self.latest.get(x, value) is not value
+                self.accumulates |= has_moved and grad is not None and x.grad is not grad and bool(grad.array().any())
+            self.latest = {x: value for x, (_, value) in before.items()}
+            return found
 
         return call
+
+    def moved(self, parameters: list[Tensor]) -> float:
+        """Return the distance of parameters from their first values, divided by the norm of those."""
+        pairs = [(p.value.array(), self.first[p]) for p in parameters if p in self.first]
+        norm = np.sqrt(sum(np.square(first).sum() for _, first in pairs))
+        return float(np.sqrt(sum(np.square(now - first).sum() for now, first in pairs)) / norm) if norm else np.inf
 
 
 class MisleadingEngine(Engine):
@@ -147,16 +175,16 @@ def ask_trained(student: Student, case: Training) -> Trained:
     images, labels, steps, seed, others = case
     is_strict = student.task is None
     mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
-    engine = CountingEngine(mine, is_strict=is_strict)
-    CountingEngine.counted = 0
+    engine = RecordingEngine(mine, is_strict=is_strict)
+    RecordingEngine.losses.clear()
     network: Any = getattr(mine, SLOT)(engine, list(images), list(labels), steps, seed)
-    count, share = CountingEngine.counted, str(engine.share())
+    losses, share = [*RecordingEngine.losses], str(engine.share())
     predictions = read_digits(engine, network, others)
     for slot, calls in mine.calls.items():
         if student.task is None or slot in student.task.slots:
             student.calls[slot] += calls
-    is_released = network is not None and any(p.grad is None for p in network.parameters())
-    return Trained(predictions, count, share, engine.serial.summary(), is_released)
+    moved = 0.0 if network is None else engine.moved(network.parameters())
+    return Trained(predictions, losses, share, engine.serial.summary(), engine.accumulates, moved)
 
 
 def ask_missing(student: Student, training: Digits) -> list[tuple[str, str]]:

@@ -112,8 +112,8 @@ def batch(rng: Random) -> Question:
     count, rows, columns = rng.sample([2, 3, 4, 5, 6], 3)
     view = row_major((1, rows, columns)).expand(count, rows, columns)
     return Question(
-        f"out is a batch of {count} matrices; the operand a has shape (1, {rows}, {columns}). Which strides does a have, "
-        f"as a tensor of shape ({count}, {rows}, {columns})?",
+        f"out is a batch of {count} matrices; the row-major operand a has shape (1, {rows}, {columns}). Which "
+        f"strides does a have, as a tensor of shape ({count}, {rows}, {columns})?",
         view.strides,
         f"a has only one matrix, so its stride along the batch is 0. Within the matrix nothing changes: {view.strides}.",
         {

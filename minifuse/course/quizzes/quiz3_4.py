@@ -111,14 +111,14 @@ def barriers(rng: Random) -> Question:
     trace = simt.trace(kernels.tiled_matmul, 1, (tile, tile), np.zeros((tile, tile)), np.ones((tile, k)), np.ones((k, tile)))
     passed = int(trace.summary()["TRACED"]["barriers"]["syncthreads"])
     return Question(
-        f"A block walks along an inner dim of {k} in tiles of {tile}: fill, use, fill, use. How many barriers does each "
-        "thread pass?",
+        f"A block walks along an inner dim of {k} in tiles of {tile}: fill, use, fill, use, with a barrier after each "
+        "fill and after each use. How many barriers does each thread pass?",
         passed,
         f"{k} / {tile} rounded up is {passed // 2} tiles, each with two barriers: no thread uses a tile before it is full, "
         "and none fills the next one while another still uses this.",
         {
             passed // 2: "the second barrier is the one that is forgotten",
-            passed - 1: "the barrier after the last tile is in the loop, too",
+            passed - 1: "there is a barrier after the last use, too",
             2 * (k // tile): "the tile that hangs over the edge counts, too",
         }
         if k % tile

@@ -93,7 +93,7 @@ def output(rng: Random) -> Question:
     out, _, _ = run(xs, kernel, stride, padding)
     place = rng.randrange(len(out))
     seen = window(xs, kernel, stride, padding, place)
-    wrong: Wrong = {sum(a * b for a, b in zip(seen, kernel[::-1], strict=True)): "the kernel is not turned round"}
+    wrong: Wrong = {sum(a * b for a, b in zip(seen, kernel[::-1], strict=True)): "the kernel is not flipped"}
     if padding:
         shifted = window(xs, kernel, stride, 0, place)
         wrong[sum(a * b for a, b in zip(shifted, kernel, strict=False))] = "the padding comes before the input"
@@ -139,8 +139,11 @@ def input_gradient(rng: Random) -> Question:
     out, gradient, _ = run(xs, kernel, stride, padding)
     i = rng.randrange(len(xs))
     hits = [(x, i - x * stride + padding) for x in range(len(out)) if 0 <= i - x * stride + padding < len(kernel)]
-    below = " + ".join(f"({kernel[k]})" if kernel[k] < 0 else str(kernel[k]) for _, k in hits) or "nothing"
-    at = ", ".join(f"weight {k} at place {x}" for x, k in hits) or "no weight, so it stays 0"
+    below = " + ".join(f"({kernel[k]})" if kernel[k] < 0 else str(kernel[k]) for _, k in hits)
+    at = ", ".join(f"weight {k} at place {x}" for x, k in hits)
+    total = format_value(gradient[i])
+    ends = ("No weight was laid on it: it receives 0.", f"It receives the one weight that was laid on it, {at}: {total}.")
+    many = f"It receives each weight that was laid on it: {at}. {below} = {total}."
     shifted = sum(kernel[i - x * stride] for x in range(len(out)) if 0 <= i - x * stride < len(kernel))
     wrong: Wrong = {sum(kernel): "not each weight was laid on this element"}
     if padding:
@@ -149,7 +152,7 @@ def input_gradient(rng: Random) -> Question:
         f"An input of width {len(xs)} meets the kernel {kernel}, with stride {stride} and padding {padding}. Each output "
         f"receives 1. What does input element {i}, counted from 0, receive?",
         int(gradient[i]),
-        f"It receives each weight that was laid on it: {at}. {below} = {format_value(gradient[i])}.",
+        (*ends, many)[min(len(hits), 2)],
         wrong,
         drawing=places([*range(len(xs))], len(kernel), stride, padding).replace("input ", "index ", 1),
         numbers={"width": len(xs), "kernel": kernel, "stride": stride, "padding": padding, "i": i},

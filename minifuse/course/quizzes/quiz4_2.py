@@ -72,7 +72,7 @@ def output(rng: Random) -> Question:
         f"The kernel covers rows {row} and {row + 1}, columns {column} and {column + 1}: {terms(pairs)} = "
         f"{format_value(float(y[row, column]))}.",
         {
-            turned: "the kernel is not turned round",
+            turned: "the kernel is not flipped",
             float((image[column % 2 : column % 2 + 2, row : row + 2] * kernel).sum()): "the row of the place comes first",
         },
         figure="\n".join([matrix("image", image), matrix("kernel", kernel)]),

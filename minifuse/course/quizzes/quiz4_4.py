@@ -157,9 +157,10 @@ def dropped(rng: Random) -> Question:
         seed += 1
     answer = round(flat(dropout(engine.tensor([[float(x)]]), rate, seed, is_training).tolist())[0], 9)
     kept = x / (1 - rate)
-    when = "while the network is trained" if is_training else "when the network is asked"
+    when = "in this training step" if is_training else "when the network is used"
     return Question(
-        f"An element is {x}, the rate of dropout is {rate}, and the mask keeps the element. What is it afterwards, {when}?",
+        f"An element is {x}, the rate of dropout is {rate}, and the mask of a training step keeps the element. What "
+        f"does dropout return for it {when}?",
         answer,
         f"What is kept is multiplied by 1 / (1 - {rate}) = {format_value(1 / (1 - rate))}, so that sums stay as large as "
         f"they were: {format_value(kept)}."
@@ -169,7 +170,7 @@ def dropped(rng: Random) -> Question:
             (x if is_training else kept): "in training, what is kept is scaled up"
             if is_training
             else "the mask scales in training only",
-            x * (1 - rate): "values are scaled up in training, not down when the network is asked",
+            x * (1 - rate): "values are scaled up in training, not down when the network is used",
             x / rate if rate != 0.5 else 0: "rate is the part that is dropped" if rate != 0.5 else "this element is kept",
         },
         tolerance=1e-6,

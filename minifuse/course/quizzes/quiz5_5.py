@@ -118,8 +118,8 @@ def saved_bytes(rng: Random) -> Question:
     shapes = [forward.nodes[k].shape for k in forward.outputs[1:]]
     answer = sum(8 * int(np.prod(s)) for s in shapes)
     return Question(
-        f"{text} with x of shape ({rows}, {n}) in float64 saves {len(shapes)} {'value' if len(shapes) == 1 else 'values'} "
-        "for backward. How many bytes are that?",
+        f"{text} with x of shape ({rows}, {n}) in float64 saves {len(shapes)} "
+        f"{'reduction' if len(shapes) == 1 else 'reductions'} for backward. How many bytes are that?",
         answer,
         f"A reduction is one number a row, of shape ({rows}, 1): {len(shapes)} * {rows} * 8 = {format_value(answer)}. An "
         f"elementwise value would be {format_value(8 * rows * n)}.",

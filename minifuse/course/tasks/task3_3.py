@@ -307,8 +307,8 @@ TASK = Task(
             when=lambda w: w.kind == "RaceError" and is_full(w),
         ),
         Mistake(
-            "a barrier stands where not all threads come by",
-            "cuda.syncthreads() waits for every thread of the block. Put it behind the `if`, not into it, and let threads "
+            "a barrier is where not all threads reach it",
+            "cuda.syncthreads() waits for every thread of the block. Put it after the `if`, not into it, and let threads "
             "past the end come along with nothing to do instead of leaving.",
             when=lambda w: w.kind == "BarrierError",
         ),

@@ -82,8 +82,8 @@ TASK = Task(
     text=(
         "A kernel is laid on an input at each of its places; the sum of products is one element of the output. Write how "
         "many places there are, the convolution over strided operands with a stride and a padding, and its two gradients. "
-        "The kernel is not turned round. Zeros beside the input are not stored: leave them out of the sum. Write into each "
-        "element of `out`, which may hold anything before, and into nothing beside."
+        "The kernel is not flipped. The zeros of the padding are not stored: leave them out of the sum. Write each element "
+        "of `out`, which may contain anything before, and nothing else."
     ),
     hints=(
         "out[b, o, x] reads inputs[b, c, i] and weight[o, c, k] with i = x * stride + k - padding. All three functions are "
@@ -120,7 +120,7 @@ TASK = Task(
             check=SIZE,
         ),
         Mistake(
-            "the kernel is turned round",
+            "the kernel is flipped",
             "What signal processing calls convolution turns the kernel round; networks do not, since it is learnt anyway. "
             "weight[0] meets the first element of the window.",
             wrong_answer=store_result(kernel_flipped),

@@ -46,8 +46,8 @@ TASK = Task(
     ),
     mistakes=(
         Mistake(
-            "the kernel is turned round",
-            "weight[0, 0] meets the corner of the window; networks do not turn the kernel.",
+            "the kernel is flipped",
+            "weight[0, 0] meets the corner of the window; networks do not flip the kernel.",
             wrong_answer=store_result(kernel_flipped),
             check=FORWARD,
         ),
@@ -77,7 +77,7 @@ TASK = Task(
             check=FORWARD,
         ),
         Mistake(
-            "the gradient of the input takes the kernel turned round",
+            "the gradient of the input takes the flipped kernel",
             "Where i = y * stride + k - padding, the element k of the kernel was used: that one carries the gradient back.",
             wrong_answer=store_result(
                 lambda c, d, weight: module4.convolution_input_gradient(c.out.shape, d, flipped(weight), *setting_pairs(c))

@@ -133,6 +133,12 @@ def trained(case: Training, is_stale: bool = False) -> tuple[Any, ...]:
     return tuple(train(Engine(), cls, oracle.function("steps_until"), case))
 
 
+def without_last_loss(case: Training) -> tuple[Any, ...]:
+    """Return what a loop finds that does not compute the loss after the last step."""
+    steps, losses, backwards = trained(case)
+    return (None, case.most, case.most) if steps is None or steps == case.most else (steps, losses, backwards)
+
+
 def simulate(
     case: Run,
     *,
@@ -336,6 +342,12 @@ TASK = Task(
             "A step with rate 0 changes nothing. Step 0 has peak / warmup, and step warmup - 1 has peak.",
             wrong_answer=lambda c: c[3] * c[0] / c[2] if c[0] < c[2] else schedule(c),
             check=SCHEDULE,
+        ),
+        Mistake(
+            "the loss after the last step is left out",
+            "After `most` steps, compute the loss once more: the last step may have reached the target.",
+            wrong_answer=without_last_loss,
+            check=TRAINING,
         ),
         Mistake(
             "gradients of earlier losses are added",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,10 +192,18 @@ def are_shuffled(student: StudentProcess, effort: Effort) -> None:
         raise Wrong("an epoch does not have each example once", case_text=case_text, kind="twice")
     if not np.array_equal(one, same):
         raise Wrong("two loaders with one seed have different orders", case_text=case_text, kind="seed")
-    if np.array_equal(one, other) or any(np.array_equal(a, b) for a in one for b in other):
-        raise Wrong("two loaders with different seeds have one order", case_text=case_text, kind="no seed")
-    if len({tuple(order) for order in one.tolist()}) < 3:
-        raise Wrong("two epochs have one order", case_text=case_text, kind="repeated")
+    if np.array_equal(one, other):
+        raise Wrong("two loaders with different seeds have the same orders", case_text=case_text, kind="no seed")
+    distinct = len({tuple(order) for order in one.tolist()})
+    if distinct < len(one):
+        raise Wrong("two epochs have the same order", case_text=case_text, kind="repeated" if distinct == 1 else "")
+    for (a, first), (b, second) in product(enumerate(one), enumerate(other)):
+        if np.array_equal(first, second):
+            raise Wrong(
+                f"epoch {a} of seed {seed} has the order of epoch {b} of seed {seed + 1}",
+                case_text=case_text,
+                kind="added" if np.array_equal(one[1:], other[:-1]) else "",
+            )
     for order in (*one, *other):
         check_mixed(order, case_text)
     (many,) = np.array(student.ask(ask_orders, (SHORT_ORDER, [seed], 600)))
@@ -378,6 +387,13 @@ TASK = Task(
             "the order does not follow from the seed",
             "Shuffle with a Random of your own, made from the seed; the functions of the module random share one.",
             when=has_kind("seed", "no seed"),
+            check=SHUFFLED,
+        ),
+        Mistake(
+            "the seed and the epoch are added",
+            "seed + epoch is one number for seed 0, epoch 1 and for seed 1, epoch 0. A text with both, such as "
+            "f'{seed} {epoch}', is different for each pair.",
+            when=has_kind("added"),
             check=SHUFFLED,
         ),
         Mistake(

@@ -39,10 +39,10 @@ STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "all prompts advance together, each token is fed once, nothing leaks",
 )
 VOCABULARY, PLACES = 5, 24
-MOST_WRITTEN, MOST_KEPT = 8, 5
+MAX_WRITTEN, MAX_KEPT = 8, 5
 """Elements that are written, and that are kept, relative to those of the keys and values."""
-MOST_READS = 8
-MOST_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
+MAX_READS = 8
+MAX_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
 Attention = tuple[Array, Array, Array]
 """(query, keys, values)."""
 
@@ -80,7 +80,7 @@ def stored(case: Session) -> object:
 def without_reads(case: object, answer: Any) -> object:
     """Return an answer without the number of elements that Python read; raise `Wrong` if there are many."""
     found, reads = answer
-    if reads > MOST_READS:
+    if reads > MAX_READS:
         raise Wrong(f"Python reads {reads:,} elements (tolist and item do); compute with tensors", kind="reads")
     return found
 
@@ -91,15 +91,15 @@ def check_memory(student: StudentProcess, effort: Effort) -> None:
         written, storages, nbytes, reads = student.ask(ask_memory, (count, heads, size))
         text, needed = f"{count} tokens, {heads} heads of {size}; the cache is read after each", 2 * count * heads * size
         without_reads(text, (None, reads // count))
-        if written > MOST_WRITTEN * needed:
+        if written > MAX_WRITTEN * needed:
             raise Wrong(
-                f"{written:,} elements are written or copied for {needed:,}; at most {MOST_WRITTEN} times as many may be",
+                f"{written:,} elements are written or copied for {needed:,}; at most {MAX_WRITTEN} times as many may be",
                 case_text=text,
                 kind="copies",
             )
         if storages > 2 * (log2(count) + 3):
             raise Wrong(f"the cache moves to other memory {storages} times", case_text=text, kind="copies")
-        if nbytes > 8 * MOST_KEPT * needed:
+        if nbytes > 8 * MAX_KEPT * needed:
             raise Wrong(f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values", case_text=text)
 
 
@@ -224,7 +224,7 @@ def check_work(student: StudentProcess, effort: Effort) -> None:
     early, late = (5, 6, 7), (13, 14, 15)  # some caches grow at one of them
     found = student.ask(ask_work, (draw_weights(Random(effort.seed or 0), 1), (*early, *late)))
     few, many = min(found[: len(early)]), min(found[len(early) :])
-    if many > 2.6 * few or many > MOST_WORK:
+    if many > 2.6 * few or many > MAX_WORK:
         raise Wrong(
             f"a step takes {few:,} multiply-adds and elements after {early[0]} tokens, and {many:,} after {late[0]}; it "
             "should grow in proportion to the tokens, by two products of a key and about ten elements for each",

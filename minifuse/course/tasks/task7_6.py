@@ -24,8 +24,8 @@ CODES, REFUSED, PRODUCT, MODEL = (
     "products of codes are added in int32, and scaled once",
     "with a scale for each row, a model of sonnets keeps its perplexity",
 )
-MOST_READS = 8
-MOST_CHANGE, OUTLIER = 1.01, 2000.0
+MAX_READS = 8
+MAX_CHANGE, OUTLIER = 1.01, 2000.0
 """Of the perplexity by a scale for each row, and the factor of a row that spoils a common scale."""
 Weights = tuple[Array, bool]
 """(weights, whether each row has a scale)."""
@@ -68,7 +68,7 @@ def check_codes(case: Weights, answer: Any) -> None:
     w, per_row = case
     codes, scales, found, nbytes, reads = answer
     text, expected = f"weights {w.tolist()}, per_row={per_row}", scales_of(w, per_row)
-    if reads > MOST_READS:
+    if reads > MAX_READS:
         raise Wrong(
             f"Python reads {reads:,} elements (tolist and item do); compute with tensors", case_text=text, kind="reads"
         )
@@ -138,7 +138,7 @@ def check_product(case: Product, answer: Any) -> None:
     x, codes, scales = case
     text = f"x of shape {x.shape}, codes of shape {codes.shape}, scales of shape {scales.shape}"
     expected = multiplied(case)
-    if reads > MOST_READS:
+    if reads > MAX_READS:
         raise Wrong(
             f"Python reads {reads:,} elements (tolist and item do); compute with tensors", case_text=text, kind="reads"
         )
@@ -170,7 +170,7 @@ def check_model(student: StudentProcess, effort: Effort) -> None:
 
     by_row, by_tensor = student.ask(ask_model, w)
     before, after, common = map(perplexity, (w, by_row, by_tensor))
-    if not after < MOST_CHANGE * before:
+    if not after < MAX_CHANGE * before:
         raise Wrong(f"the perplexity is {before:.3f} before and {after:.3f} after, with a scale for each row", kind="rows")
     if not common > 2 * before:
         raise Wrong(f"one scale for all rows gives {common:.3f}: is it the largest weight of all?", kind="tensor")

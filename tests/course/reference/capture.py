@@ -93,49 +93,49 @@ class Traced:
 
     def __truediv__(self, other):
         """self / other"""
-        # begin 5.1c
+        # begin 5.1d
         return self.record("div", self, other)
         # end
 
     def __lt__(self, other):
         """self < other, as 1.0 or 0.0"""
-        # begin 5.1c
+        # begin 5.1e
         return self.record("lt", self, other)
         # end
 
     def __radd__(self, other):
         """other + self, where other is a number"""
-        # begin 5.1d
+        # begin 5.1f
         return self.record("add", other, self)
         # end
 
     def __rmul__(self, other):
         """other * self, where other is a number"""
-        # begin 5.1d
+        # begin 5.1g
         return self.record("mul", other, self)
         # end
 
     def __rsub__(self, other):
         """other - self, where other is a number"""
-        # begin 5.1d
+        # begin 5.1h
         return self.record("sub", other, self)
         # end
 
     def __rtruediv__(self, other):
         """other / self, where other is a number"""
-        # begin 5.1d
+        # begin 5.1i
         return self.record("div", other, self)
         # end
 
     def __gt__(self, other):
         """self > other; Python also comes here for `number < self`"""
-        # begin 5.1d
+        # begin 5.1j
         return self.record("lt", other, self)
         # end
 
     def __bool__(self):
         """Raise a FuseError that says what to write instead of `if x`, `while x`, `x and y` or `max(x, y)`."""
-        # begin 5.1e
+        # begin 5.1k
         raise FuseError(
             "a branch on a value that is captured: there are no elements yet; write x.maximum(y), or compute with x < y"
         )
@@ -143,14 +143,14 @@ class Traced:
 
     def __eq__(self, other):
         """Raise a FuseError, since there is no such operation. Without this method, Python would return False."""
-        # begin 5.1e
+        # begin 5.1l
         raise FuseError("== asks for values, and there are none while a function is captured; < gives 1.0 or 0.0")
         # end
 
 
 def capture(function, *shapes):
     """Return the Graph of a function that returns a tensor or a tuple of tensors, for arguments of these shapes."""
-    # begin 5.1f
+    # begin 5.1m
     tape = Tape()
     arguments = [Traced(tape, tape.add("input", value=k, shape=shape)) for k, shape in enumerate(shapes)]
     results = function(*arguments)

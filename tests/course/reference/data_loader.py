@@ -86,7 +86,7 @@ class DataLoader:
         # end
 
     def state_dict(self):
-        """Return a few numbers, for `json.dumps`, that say which batches have been generated."""
+        """Return a few numbers, for `json.dumps`: which batches the iteration that was active last has generated."""
         # begin 4.7h
         return {"epoch": self.epoch, "batch": self.batch}
         # end
@@ -113,7 +113,8 @@ class DataLoader:
 def column_statistics(x):
     """Return (means, scales), two lists, of the columns of x, a `Strided` of shape (rows, columns).
 
-    A scale is the standard deviation, the root of the mean of (element - mean) ** 2. It is 1.0 if all elements are equal.
+    A scale is the standard deviation, the root of the mean of (element - mean) ** 2. If all elements are equal (compare
+    them: rounding may give a deviation of 1e-17), it is 1.0.
     """
     # begin 4.7k
     rows = x.array()

@@ -1,4 +1,4 @@
-"""Module 4, the last task: a network that classifies handwritten digits on your own engine.
+"""Module 4: a network that classifies handwritten digits on your own engine.
 
 `engine.tensor(nested lists)` is a tensor with gradients, `engine.constant(...)` one without, for data. Tensors have
 +, -, *, @, `.relu()`, `.exp()`, `.log()`, `.sum()`, `.mean()`, `.reshape(2, 3)`; an operand may be a number or a list.
@@ -40,7 +40,10 @@ class DigitNetwork:
         # end
 
     def __call__(self, images, seed=None):
-        """Return log-probabilities (n, 10) of images (n, 1, 8, 8). Dropout uses `seed`; with None, nothing is dropped."""
+        """Return log-probabilities (n, 10) of images, a tensor of shape (n, 1, 8, 8) without gradients.
+
+        Dropout uses `seed`; with None, nothing is dropped.
+        """
         # begin 4.5b
         seen = max_pool(conv2d(images, self.kernels), (2, 2)).relu()
         if seed is not None:
@@ -75,9 +78,10 @@ def count_right(likely, labels):
 
 
 def train_digits(engine, images, labels, steps, seed):
-    """A DigitNetwork that has learnt from images, a list of (1, 8, 8), and labels, a list of 0 to 9.
+    """Return a DigitNetwork that has learned from images, a list of arrays (1, 8, 8), and labels, a list of 0 to 9.
 
-    At most `steps` losses go backward, each of a few images: 16 at a time are enough. `seed` is for Random.
+    A batch for the network is `engine.constant([images[k] for k in chosen])`. At most `steps` losses go backward,
+    each of a few images: 16 at a time are enough. `seed` is for Random.
     """
     # begin 4.5f
     random = Random(seed)

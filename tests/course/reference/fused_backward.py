@@ -13,7 +13,10 @@ from minifuse.course.fusion import REDUCTIONS, Graph
 
 
 def pull_back(op, d, y, a, b=None):
-    """Pull the gradient d of y back to each operand of y = op(a) or y = op(a, b): a tuple, not yet in the operands' shapes.
+    """Pull the gradient d of y back to each operand of y = op(a) or y = op(a, b): a tuple.
+
+    Operands that were broadcast receive a gradient of the shape of y; `gradient_graph` sums it. For a sum, write
+    d.expand(a.shape).
 
     Where both operands of maximum are equal, each gets half; where several elements are the largest of their row, max gives
     each an equal share. It is not asked for lt, which has no gradient, nor for expand.

@@ -6,12 +6,14 @@ for a call, and can be used for another call for which the same kernel would be 
 - the dtype of each tensor (x.storage.dtype.str), and its number of dims
 - for each dim whether the stride is 0, 1, or something else, which is an argument of the kernel; a dim of size 1
   counts as stride 0, since it may be broadcast. Not on sizes
-- how two tensors alias: in different storages; equal (one storage, the same shape, strides and offset: loaded once);
+- how two tensors alias: in different storages; equal (one storage, the same shape, strides and offset, with the strides
+  as they are, also of dims of size 1: loaded once);
   or otherwise in one storage (the order of loads and stores matters). Test `x.storage is y.storage`
 - the type of each number that is an argument (bool, int, float), not its value, which is an argument of the kernel
 - the function's code, and the values and types of its closure and its defaults: `insides(function)` returns (code,
-  closure, defaults). 2 and 2.0 are different there, and so are 0.0 and -0.0, also inside of a tuple; nan is one number. A
-  function there counts by its own insides, not by its identity
+  closure, defaults), where code is a text that is equal for equal code. 2 and 2.0 are different there, and so are 0.0 and
+  -0.0, also inside of a tuple; nan is one number. A function there counts by its own insides, not by its identity;
+  `callable(value)` says whether a value is a function
 """
 
 from minifuse.course import Strided, todo

@@ -2,8 +2,8 @@
 
 A parameter is a tensor with `.value` and `.grad`, tensors without history (`Values`, as in task 2.4): they can be added,
 subtracted and multiplied, also with numbers, and `v.map("inv")` is 1 / v. `.grad` is None if no loss depends on it.
-`v.map("sqrt")` runs the operator that you write here. `v.tolist()` returns nested lists, and `p.engine.values(lists)` makes
-a `Values` of them.
+`v.map("sqrt")` runs the operator that you write here. `v.tolist()` returns nested lists, and `p.engine.values(x)` makes
+a `Values` of nested lists or of a number.
 """
 
 import math
@@ -139,7 +139,8 @@ def warmup_cosine(step, steps, warmup, peak):
     """Return the learning rate of a step, counted from 0.
 
     It grows in a straight line from peak / warmup, in step 0, to peak, in step warmup - 1. Then it falls along half a
-    cosine: it is peak in step `warmup`, and 0 in step `steps` and after it.
+    cosine: it is peak in step `warmup`, and 0 in step `steps` and after it. `warmup` is at most `steps`; if they are equal,
+    the rate is 0 from there on.
     """
     # begin 4.6l
     if step < warmup:
@@ -153,7 +154,8 @@ def warmup_cosine(step, steps, warmup, peak):
 def steps_until(optimizer, loss_of, target, most):
     """Train until a loss is at most `target`, and return the number of steps; None if it takes more than `most`.
 
-    `loss_of()` returns the loss, a tensor. One loss goes backward for each step, with gradients of this loss alone.
+    `loss_of()` returns the loss, a tensor; it is called once more than there are steps, so at most
+    `most` + 1 times. One loss goes backward for each step, with gradients of this loss alone.
     """
     # begin 4.6m
     for step in range(most + 1):

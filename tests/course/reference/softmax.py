@@ -5,8 +5,10 @@ As in module 2, a tensor is a `Values`, which computes with your loops and opera
     a.map("exp")                 a.zip("eq", b)             a.reduce("maximum", dim, -inf)     the dim then has size 1
     a.reshape(shape)             a.expand(shape)            a.shape, a.size
 
-and a + b, a - b, a * b, -a, with broadcasting; an operand may be a number. `a.engine.values(list)` makes a tensor from a
-list. `context.save` and `context.saved` are as in module 1. `backward` returns a tuple: a gradient of the shape of a.
+and a + b, a - b, a * b, -a, with broadcasting; an operand may be a number. There is no a / b: write a * b.map("inv").
+Names are those of task 0.1: exp, log, neg, inv for map; add, mul, maximum, eq, lt for zip and reduce.
+`a.engine.values(list)` makes a tensor from a list. `context.save` and `context.saved` are as in module 1. `backward` returns
+a tuple: a gradient of the shape of a.
 """
 
 from math import inf

@@ -1,7 +1,7 @@
 """Wrong solutions of task 3.3, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% barrier_in_if: a barrier stands where not all threads come by
+# %% barrier_in_if: a barrier is where not all threads reach it
 def cuda_block_sum(out, a):
     cells = cuda.shared.array(THREADS, float64)
     t = cuda.threadIdx.x

@@ -108,7 +108,7 @@ def conv_size(size, kernel, stride, padding):
     return -(-(size + 2 * padding - kernel) // stride) + 1
 
 
-# %% turned: the kernel is turned round
+# %% turned: the kernel is flipped
 def conv1d(out, inputs, weight, stride, padding):
     batch, channels, width = inputs.shape
     out_channels, places, kernel = out.shape[1], out.shape[2], weight.shape[2]

@@ -139,7 +139,7 @@ def conv2d(out, inputs, weight, stride, padding):
                     out.storage[place(out, b, o, y, x)] = total
 
 
-# %% turned: the kernel is turned round
+# %% turned: the kernel is flipped
 def conv2d(out, inputs, weight, stride, padding):
     batch, channels, rows, columns = inputs.shape
     kernel_rows, kernel_columns = weight.shape[2:]
@@ -162,7 +162,7 @@ def conv2d(out, inputs, weight, stride, padding):
                     out.storage[place(out, b, o, y, x)] = total
 
 
-# %% turned_back: the gradient of the input takes the kernel turned round
+# %% turned_back: the gradient of the input takes the flipped kernel
 def conv2d_input_gradient(out, gradient, weight, stride, padding):
     batch, channels, rows, columns = out.shape
     out_channels, down, across = gradient.shape[1:]

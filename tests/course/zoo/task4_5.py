@@ -149,6 +149,20 @@ class DigitNetwork:
         return [self.kernels, self.scores, self.biases]
 
 
+# %% small_rate: the parameters have hardly moved
+def train_digits(engine, images, labels, steps, seed):
+    random = Random(seed)
+    network = DigitNetwork(engine, random)
+    for step in range(steps):
+        some = random.sample(range(len(images)), 16)
+        likely = network(engine.constant([images[k] for k in some]), seed=step)
+        digit_loss(likely, [labels[k] for k in some]).backward()
+        rate = 0.01 * (1 - step / steps)
+        for p in network.parameters():
+            p.value, p.grad = p.value - p.grad * rate, None
+    return network
+
+
 # %% sure_ones: only labels with more than one half count
 def count_right(likely, labels):
     count = 0

@@ -274,3 +274,38 @@ class DataLoader:
             some = order[k * self.batch_size : (k + 1) * self.batch_size]
             self.epoch, self.batch = epoch, k + 1
             yield self.collate([self.dataset[i] for i in some])
+
+
+# %% sum_of_both: the seed and the epoch are added
+class DataLoader:
+    def __init__(self, dataset, batch_size, seed=None, drop_last=False, collate=collate):
+        self.dataset, self.batch_size, self.seed = dataset, batch_size, seed
+        self.drop_last, self.collate = drop_last, collate
+        self.epoch, self.batch, self.is_loaded = -1, 0, False
+
+    def __len__(self):
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def __iter__(self):
+        if self.is_loaded and self.batch < len(self):
+            first = self.batch
+        else:
+            self.epoch, self.batch, first = self.epoch + 1, 0, 0
+        self.is_loaded = False
+        return self.batches(self.epoch, first)
+
+    def state_dict(self):
+        return {"epoch": self.epoch, "batch": self.batch}
+
+    def load_state_dict(self, state):
+        self.epoch, self.batch, self.is_loaded = state["epoch"], state["batch"], True
+
+    def batches(self, epoch, first):
+        order = list(range(len(self.dataset)))
+        if self.seed is not None:
+            Random(self.seed + epoch).shuffle(order)
+        for k in range(first, len(self)):
+            some = order[k * self.batch_size : (k + 1) * self.batch_size]
+            self.epoch, self.batch = epoch, k + 1
+            yield self.collate([self.dataset[i] for i in some])

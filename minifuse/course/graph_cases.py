@@ -11,6 +11,7 @@ from .graphs import CONSTANT, LEAF, Entry, Graph
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+MAX_DRAWN = 12  # variables of a picture
 WEIGHTS = (1, 2, 3, 5, -1, -4, 0)
 
 
@@ -89,6 +90,8 @@ def picture(graph: Graph) -> list[str]:
     x0   leaf
     """
     names, lines = graph.names, []
+    if len(names) > MAX_DRAWN:
+        return [f"(a graph of {len(names)} variables, not drawn)"]
     for k in reversed(range(len(graph.nodes))):
         entry = graph.nodes[k]
         inputs = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"

@@ -33,7 +33,6 @@ from ..task import Check, Effort, Mistake, Task
 from ..verdicts import StudentError, Wrong
 
 SHARE = 0.5  # of the usual number of examples
-MAX_DRAWN = 20  # variables of a graph in a picture
 DEEP, DEEPER, RUNGS = 5_000, 12_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each variable comes once, and before those it was computed from",
@@ -157,7 +156,7 @@ def examine_counts(graph: Graph, counts: tuple[dict[str, int], dict[str, int]]) 
                     f"{what} {name} was called {count} times; call it once, when all parts of its gradient are added",
                     case_text=str(graph),
                     expected="1 call",
-                    drawing=picture(graph) if len(graph.nodes) < MAX_DRAWN else (),
+                    drawing=picture(graph),
                     link=graph_link(graph),
                     kind="asked again" if count else "not asked",
                 )
@@ -168,7 +167,7 @@ def examine_amounts(graph: Graph, answer: tuple[dict[str, float], float]) -> Non
     expected = derivatives(oracle.function("backpropagate"), graph)
     text = f"{graph}, where gradients are objects that can only be added to each other, as tensors can"
     if answer[0] != expected:
-        raise Wrong(TENSORS, case_text=text, expected=expected, got=answer[0], kind="in place")
+        raise Wrong(f"the leaves received {answer[0]}", case_text=text, expected=expected, kind="in place")
     if answer[1] != graph.d:
         raise Wrong("d itself was changed; it belongs to the caller", case_text=text, expected=graph.d, kind="in place")
 
@@ -290,6 +289,13 @@ TASK = Task(
             "One derivative may belong to several variables: Add passes d on twice. received + dx makes a new one, += may "
             "change that of another variable.",
             when=lambda w: w.kind == "in place",
+            check=TENSORS,
+        ),
+        Mistake(
+            "the first gradient is added to 0",
+            "A gradient may be a tensor, and can be added to another gradient only. Store the first one, and add the "
+            "others.",
+            when=lambda w: w.kind == "TypeError" and "not to 0" in w.message,
             check=TENSORS,
         ),
         Mistake(

@@ -48,6 +48,13 @@ def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
     return case()
 
 
+def graphs_with_shared_gradients() -> "SearchStrategy[Graph]":
+    """Draw x0 + x0 + x1 or x0 + x1 + x0, whose leaves receive the same object: what is added in place changes the other."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([Graph((LEAF, LEAF, tuple((k, 1) for k in inputs)), 1.0) for inputs in ((0, 0, 1), (0, 1, 0))])
+
+
 def large_graphs() -> "SearchStrategy[Graph]":
     """Draw graphs of hundreds of variables in four layers, of which some are used hundreds of times."""
     from hypothesis import strategies as st

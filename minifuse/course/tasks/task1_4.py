@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
-from ..check import agreement, check_each, current
+from ..check import agreement, check_each, current, in_turn
 from ..graph_cases import (
     chain,
     describe_misplaced,
     drawn_graphs,
     graph_link,
+    graphs_with_shared_gradients,
     ladder,
     large_graphs,
     picture,
@@ -167,7 +168,9 @@ def examine_amounts(graph: Graph, answer: tuple[dict[str, float], float]) -> Non
     expected = derivatives(oracle.function("backpropagate"), graph)
     text = f"{graph}, where gradients are objects that can only be added to each other, as tensors can"
     if answer[0] != expected:
-        raise Wrong(f"the leaves received {answer[0]}", case_text=text, expected=expected, kind="in place")
+        name = next(name for name in [*expected, *answer[0]] if answer[0].get(name) != expected.get(name))
+        message = f"{name} received {answer[0].get(name)}; expected {expected.get(name)}"
+        raise Wrong(message, case_text=text, drawing=picture(graph), kind="in place")
     if answer[1] != graph.d:
         raise Wrong("d itself was changed; it belongs to the caller", case_text=text, expected=graph.d, kind="in place")
 
@@ -214,7 +217,13 @@ TASK = Task(
             large=large_graphs,
         ),
         check_each(ONCE, drawn_graphs, count_calls, examine_counts, large=large_graphs, share=SHARE),
-        check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
+        in_turn(
+            TENSORS,
+            [
+                check_each(TENSORS, graphs_with_shared_gradients, ask_amounts, examine_amounts),
+                check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
+            ],
+        ),
         Check(DEPTH, walk_far),
     ),
     mistakes=(

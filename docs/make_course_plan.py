@@ -62,8 +62,8 @@ PLANS = {
     ),
     "Transformers only": (
         Week("A row for each token", ("7.1",), ("2.4", "gradients")),
-        Week("Exact far from zero; who attends to whom", ("7.2", "7.3")),
-        Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.4", "4.7")),
+        Week("Exact far from zero; who attends to whom", ("7.2", "7.3"), ("4.4",)),
+        Week("A model that writes: loss, clipping, samples", ("7.4",), ("4.7",)),
         Week("Generation without computing anything twice; eight bits", ("7.5", "7.6")),
     ),
     "Many devices only": (

@@ -112,7 +112,12 @@ def fresh(shape: Sequence[int], filled: float = np.nan) -> Strided:
 
 
 def layout_link(x: Strided) -> str:
-    """Return the page of a layout, with the views that made the tensor if `strided_like` made it."""
+    """Return the page of a layout, with the views that made the tensor if `strided_like` made it.
+
+    A tensor that is too large for the page has no link of its own.
+    """
+    if prod(x.shape) > MAX_STORED_ELEMENTS:
+        return "strides"
     shape, views = CHAINS.get(chain_key(x), (x.shape, ""))
     message = {"shape": format_shape(shape)} | ({"views": views} if views else {})
     return f"strides?{urlencode(message)}"

@@ -39,6 +39,7 @@ def agreement(
     ask: Callable[[Any, Any], object],
     expect: Callable[[CaseT], AnswerT],
     *,
+    also: Callable[[], "SearchStrategy[CaseT]"] | None = None,
     large: Callable[[], "SearchStrategy[CaseT]"] | None = None,
     send: Callable[[CaseT], object] | None = None,
     read: Callable[[CaseT, Any], object] | None = None,
@@ -61,6 +62,9 @@ def agreement(
         A function of `questions`, which returns the student's answer, as plain data. It must not modify the case.
     expect : function of case
         Returns the right answer.
+    also : function
+        Returns a strategy of other cases, of which half of the examples are drawn after the others: if a small case fails
+        too, it is the one that is shown.
     large : function
         Returns the strategy of cases that are too large to be drawn often. A few are tried after the others: a solution
         may be right up to a size, or know the small cases.
@@ -144,7 +148,8 @@ def agreement(
 
         try:
             with failures_that_do_not_repeat(seen):
-                search(holds, cases(), effort, share)
+                for strategy in filter(None, (cases, also)):
+                    search(holds, strategy(), effort, share / (2 if also else 1))
                 if large is not None:
                     search(holds, large(), effort, LARGE_SHARE_AT_ONCE if at_once else LARGE_SHARE)
         except Wrong as smallest:

@@ -11,6 +11,7 @@ from .graphs import CONSTANT, LEAF, Entry, Graph
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+MAX_DRAWN = 12  # variables of a picture
 WEIGHTS = (1, 2, 3, 5, -1, -4, 0)
 
 
@@ -45,6 +46,13 @@ def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
         return Graph(tuple(nodes), draw(st.sampled_from([1.0, 2.0, -3.0, 0.0])), gathered)
 
     return case()
+
+
+def graphs_with_shared_gradients() -> "SearchStrategy[Graph]":
+    """Draw x0 + x0 + x1 or x0 + x1 + x0, whose leaves receive the same object: what is added in place changes the other."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([Graph((LEAF, LEAF, tuple((k, 1) for k in inputs)), 1.0) for inputs in ((0, 0, 1), (0, 1, 0))])
 
 
 def large_graphs() -> "SearchStrategy[Graph]":
@@ -89,6 +97,8 @@ def picture(graph: Graph) -> list[str]:
     x0   leaf
     """
     names, lines = graph.names, []
+    if len(names) > MAX_DRAWN:
+        return [f"(a graph of {len(names)} variables, not drawn)"]
     for k in reversed(range(len(graph.nodes))):
         entry = graph.nodes[k]
         inputs = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"

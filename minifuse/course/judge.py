@@ -18,9 +18,9 @@ from .verdicts import Outcome, Refused, Result, Stopped, StudentError, TimedOut,
 
 MAX_VALUE_LENGTH = 300  # characters
 ADVICE = {
-    "RecursionError": "a function calls itself without end; which call returns without another call?",
+    "RecursionError": "calls within calls, more than about a thousand: without end, or one for each element?",
     "UnboundLocalError": "a name is read before this function has given it a value",
-    "ZeroDivisionError": "a size or a value can be 0 here",
+    "ZeroDivisionError": "a size or a value can be 0 here, or a product be too small for a float",
 }
 
 

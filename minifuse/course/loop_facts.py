@@ -102,11 +102,8 @@ def storage_of(slot: str) -> Callable[[Case, Facts], Array]:
         if writes != dict.fromkeys(places, 1):
             often = max(writes.values(), default=0)
             beside = len(set(writes) - set(places))
-            raise Wrong(
-                f"the values are right, but each element of out is written once, and nothing beside them; {beside} "
-                f"positions beside them were written, and one of out {often} times",
-                kind="writes",
-            )
+            what = f"{beside} positions beside them are written" if beside else f"one is written {often} times"
+            raise Wrong(f"the values are right, but {what}: write each element of out once, and nothing else", kind="writes")
         if calls != size:
             raise Wrong(f"the values are right, but fn is called {calls} times; expected {size}", kind="calls")
         raise Wrong(f"the values are right, but operands are read {reads} times for {size} calls of fn", kind="reads")

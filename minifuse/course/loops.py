@@ -43,7 +43,7 @@ def map_cases(count: int, begins_at_0: bool = False) -> "SearchStrategy[Mapped]"
             cut = cut[draw(among(*range(len(cut) + 1))) if k else 0 :]
             operands.append(strided_like(draw, cut, 1 + 100 * k, begins_at_0))
         name = draw(among(*[name for name, f in FUNCTIONS.items() if f.__code__.co_argcount == count]))
-        return name, draw_output(draw, shape), tuple(operands)
+        return name, draw_output(draw, shape, begins_at_0), tuple(operands)
 
     return case()
 
@@ -68,9 +68,9 @@ def draw_shape(draw: "DrawFn", least: int = 0) -> Shape:
     return tuple(draw(among(1, 2, 3, 4, 5, 0)) for _ in range(draw(among(*range(least, 4)))))
 
 
-def draw_output(draw: "DrawFn", shape: Sequence[int]) -> Strided:
+def draw_output(draw: "DrawFn", shape: Sequence[int], begins_at_0: bool = False) -> Strided:
     """Draw an output full of NaN, in row-major order or not."""
-    made = strided_like(draw, shape) if draw(among(False, True)) else fresh(shape)
+    made = strided_like(draw, shape, begins_at_0=begins_at_0) if draw(among(False, True)) else fresh(shape)
     return made._replace(storage=np.full(len(made.storage), np.nan))
 
 

@@ -16,6 +16,7 @@ from ..core.errors import CourseError, MissingPartError
 from ..runtime.atomic_files import reason, replace_content
 from ..runtime.file_locks import FileLock
 from .capstone import SCRIPT
+from .imports import COMMON
 from .registry import all_modules, all_tasks, files
 from .stub_regions import task_of
 from .task import Task
@@ -80,7 +81,8 @@ def readme() -> str:
         for k, name in all_modules().items()
         if k in modules
     ]
-    return README.format(modules="\n".join(rows), first=tasks[0].id, file=tasks[0].file, mark=tasks[0].mark)
+    imports = ", ".join(f"`{name}`" for name in sorted(COMMON - {"__future__", "minifuse.course"}))
+    return README.format(modules="\n".join(rows), first=tasks[0].id, file=tasks[0].file, mark=tasks[0].mark, imports=imports)
 
 
 README = """# Your engine
@@ -100,6 +102,9 @@ $ minifuse course watch             # checks whatever you save
 {modules}
 
 Begin with `{file}`. `pytest -m {mark}` works too, and `python train_digits.py` trains a network on the engine as it is.
+
+A file may import {imports} and
+`minifuse.course`, your other files, and what its first lines import already. NumPy is allowed where they import it.
 
 Nothing here is ever overwritten: `minifuse course reset {first}` puts a task back, and keeps what you had in
 `.minifuse/backups`.

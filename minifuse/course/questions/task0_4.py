@@ -1,5 +1,6 @@
 """Questions of task 0.4: build a tree of modules from a description, and look at it."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -25,7 +26,15 @@ class Tree(NamedTuple):
 
     def __str__(self) -> str:
         text = ", ".join(f"m{k}({', '.join(map(format_attribute, held.items()))})" for k, held in enumerate(self.modules))
-        return text + "; len(m1) is 0, m2 == x is True for any x, p1 is of a subclass, and so on, each third" * self.is_odd
+        if not self.is_odd:
+            return text
+        modules, parameters = range(len(self.modules)), sorted(set(map(int, re.findall(r"\bp(\d+)\b", text))))
+        groups = {
+            "with len 0": [f"m{k}" for k in modules if k % 3 == 1],
+            "equal to everything": [f"m{k}" for k in modules if k % 3 == 2],
+            "of a subclass of Parameter": [f"p{k}" for k in parameters if k % 3 == 1],
+        }
+        return "; ".join([text, *[f"{what}: {', '.join(labels)}" for what, labels in groups.items() if labels]])
 
 
 def format_attribute(attribute: tuple[str, Attribute]) -> str:
@@ -167,15 +176,15 @@ def everything(module: type, tree: Tree) -> Seen:
 def modes(module: type, case: WithCalls) -> Seen:
     """Return the modes of all modules after some calls of train and eval, and those of modules that were not called."""
     made, other = build_tree(module, case[0]), module()
-    for label, mode in case[1]:
-        gave = getattr(made.things[label], mode)()
-        if gave is not made.things[label]:
-            return [(f"what {label}.{mode}() gives", made.label(gave))]
+    returned = [
+        (f"what {label}.{mode}() returns", made.label(getattr(made.things[label], mode)())) for label, mode in case[1]
+    ]
     found = [(f"{label}.training", thing.training) for label, thing in made.modules()]
     return [
         *found,
         ("training of a module outside of the tree", other.training),
         ("training of a new one", made.piece().training),
+        *returned,
     ]
 
 

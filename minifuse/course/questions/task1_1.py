@@ -10,6 +10,9 @@ Terms = tuple[tuple[float, tuple[int, ...]], ...]
 Floats = list[float] | tuple[float, ...]
 
 
+LIST_GIVEN = "f takes its arguments one by one, and got a list or a tuple"
+
+
 class Case(NamedTuple):
     """A call of `numerical_derivative`."""
 
@@ -42,6 +45,8 @@ def recorded(terms: Terms, xs: Floats, records: list[Record]) -> Callable[..., f
     before: list[Floats] = [list(xs)]
 
     def f(*arguments: float) -> float:
+        if any(isinstance(x, list | tuple) for x in arguments):
+            raise TypeError(LIST_GIVEN)
         records.append(Record(arguments, list(xs) != before[0]))
         return evaluate(terms, arguments)
 

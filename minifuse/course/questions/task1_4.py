@@ -31,6 +31,9 @@ class Amount:
         self.number += self.other(other)
         return self
 
+    def __radd__(self, other: object) -> NoReturn:
+        raise TypeError(f"a gradient can be added to another gradient, not to {other!r}")
+
     def __rmul__(self, weight: int) -> "Amount":
         return Amount(weight * self.number)
 
@@ -44,7 +47,7 @@ class Amount:
         """Raise TypeError."""
         raise TypeError("this gradient is no number; it can be added to another one, and nothing else")
 
-    __eq__ = __ne__ = __lt__ = __radd__ = __mul__ = __neg__ = __bool__ = __float__ = refuse
+    __eq__ = __ne__ = __lt__ = __mul__ = __neg__ = __bool__ = __float__ = refuse
     __hash__ = None  # type: ignore[assignment]  # as of a tensor that compares elements
 
 

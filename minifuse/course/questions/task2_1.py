@@ -33,4 +33,8 @@ def ask_permuted(student: Student, case: Permutation) -> object:
             "permuted returns another storage; a view shares the storage of the tensor, and nothing is copied",
             kind="storage",
         )
+    shape, strides, _ = layout
+    for name, part in (("shape", shape), ("strides", strides)):
+        if isinstance(part, list):
+            raise Wrong(f"the {name} of the view: a list; expected a tuple", kind="type")
     return tuple(layout)

@@ -23,7 +23,7 @@ LAWS: dict[str, dict[str, Law]] = {
     },
 }
 NUMBERS = (0.0, 1.0, 2.5, -2.5, 0.1, -0.7)
-EVERYWHERE, ROUNDING, ZERO = "Yes, at all numbers", "No: floats are rounded", "No: 0 is an exception"
+EVERYWHERE, ROUNDING, ZERO = "Yes, at all numbers", "No: floats are rounded", "No: 0 and numbers next to it are exceptions"
 TRUTHS: dict[str, tuple[Law, str, str]] = {
     "eq(add(x, y), add(y, x))": (lambda ops, x, y, z: ops.eq(ops.add(x, y), ops.add(y, x)), EVERYWHERE, ""),
     "eq(add(add(x, y), z), add(x, add(y, z)))": (
@@ -44,7 +44,7 @@ TRUTHS: dict[str, tuple[Law, str, str]] = {
     "is_close(mul(x, inv(x)), 1)": (
         lambda ops, x, y, z: ops.is_close(ops.mul(x, ops.inv(x)), 1.0),
         ZERO,
-        "x times 1 / x is 1, except for one x.",
+        "x times 1 / x is 1 except where 1 / x is inf, at 0 and at numbers next to 0: mul(0, inf) is nan.",
     ),
     "eq(neg(neg(x)), x)": (lambda ops, x, y, z: ops.eq(ops.neg(ops.neg(x)), x), EVERYWHERE, ""),
 }
@@ -83,7 +83,7 @@ def finder(rng: Random) -> Question:
     found = {law: counterexample(run, ops) for law, run in LAWS[slot].items()}
     right = next(law for law, at in found.items() if at)
     rows = [
-        (law, "found" if at else "alive", f"at x = {at[0]}, y = {at[1]}" if at else "true everywhere")
+        (law, "found" if at else "missed", f"at x = {at[0]}, y = {at[1]}" if at else "true everywhere")
         for law, at in found.items()
     ]
     return choose(

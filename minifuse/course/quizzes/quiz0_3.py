@@ -68,8 +68,8 @@ def empty(rng: Random) -> Question:
     return Question(
         f"What is reduce_list({name}, [], {start})?",
         answer,
-        f"fn is never called, so what the reduction began with is the result: {start}. So the product of nothing is 1, "
-        "since prod_list starts at 1: join two lists, and their products are multiplied.",
+        f"fn is never called, so what the reduction began with is the result: {start}. That is why prod_list starts "
+        "at 1: the product of xs + ys is the product of xs times that of ys, also if ys is empty.",
         {0: f"the start of this reduction is {start}, not 0"},
         numbers={"start": start},
     )

@@ -62,11 +62,12 @@ def network_value(rng: Random) -> Question:
         f"A network has the hidden lines {hidden[0]} and {hidden[1]}, and last = {last}. What does it say of x = {x}, y = "
         f"{y}?",
         answer,
-        "A hidden line that says less than 0 is silent: w0 * relu(line 0) + w1 * relu(line 1) + bias = "
+        "relu makes 0 of a line below 0: w0 * relu(line 0) + w1 * relu(line 1) + bias = "
         f"{terms([(w, max(v, 0.0)) for w, v in zip(last, values, strict=False)])} + {signed(last[2])} = "
         f"{format_value(answer)}.",
         {
-            sum(w * v for w, v in zip(last, values, strict=False)) + last[2]: "relu is left out: a line below 0 is silent",
+            sum(w * v for w, v in zip(last, values, strict=False))
+            + last[2]: "relu is left out: it makes 0 of a line below 0",
             answer - last[2]: "the last bias is left out",
         },
         drawing=table(rows, ("line", "numbers", "says", "relu", "weight")),

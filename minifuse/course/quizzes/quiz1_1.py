@@ -39,8 +39,9 @@ def one_side(rng: Random) -> Question:
         "f(x) = x * x. Somebody takes the slope to one side only: (f(x + epsilon) - f(x)) / epsilon. What is it at x = "
         f"{x} with epsilon = {e}?",
         answer,
-        f"({format_value((x + e) ** 2)} - {x**2}) / {e} = {format_value(answer)}: the slope {2 * x}, and the bend of the "
-        f"curve over epsilon, {e}. On the other side the error is {-e}, so a difference over both sides has none.",
+        f"({format_value((x + e) ** 2)} - {x**2}) / {e} = {format_value(answer)}: (x + e)**2 - x**2 is 2xe + e**2; divided "
+        f"by e that is the slope 2x = {2 * x}, plus e = {e}. On the other side the error is {-e}, so a difference over both "
+        "sides has none.",
         {
             2 * x: "this is the slope, which the difference to one side misses",
             2 * x - e: "this is the slope to the other side",

@@ -90,6 +90,10 @@ NEEDS = {
     "Exp": "its own value",
     "Sigmoid": "its own value",
 }
+REASONS = {
+    "Exp": " The derivative of exp is exp, which forward has computed.",
+    "Sigmoid": " The derivative is s * (1 - s), with s = sigmoid(x). If forward saved x, exp would be computed twice.",
+}
 
 
 def needs(rng: Random) -> Question:
@@ -114,7 +118,7 @@ def needs(rng: Random) -> Question:
         right,
         {text: mistake for text, mistake in mistakes.items() if text != right},
         f"With d = 1, backward returns {format_value(here)} for {format_value(at)} and {format_value(there)} for "
-        f"{format_value(elsewhere)}: it {of}.",
+        f"{format_value(elsewhere)}: it {of}.{REASONS.get(name, '')}",
         numbers={"name": name, "right": right},
     )
 

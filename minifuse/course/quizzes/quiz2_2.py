@@ -30,7 +30,7 @@ def shape(rng: Random) -> Question:
     return Question(
         f"Tensors of shapes {a} and {b} are added. Which shape has the result?",
         answer,
-        "Align the shapes at their last dim. In each column the sizes are equal, or one is 1 or missing; the larger one "
+        "Align the shapes at their last dim. In each column the sizes are equal, or one is 1 or missing; the other one "
         "counts:",
         {w: text for w, text in wrong.items() if len(a) != len(b) or w == a},
         drawing=align(a, b, result=answer),

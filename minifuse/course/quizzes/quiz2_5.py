@@ -98,8 +98,8 @@ def calls(rng: Random) -> Question:
             oracle.function(f"train_{kind}_network")(engine, points, kinds, 1, 0)
             counts[kind, many] = engine.share().lent_calls
     return Question(
-        f"A step of the network of tensors takes {counts['tensor', n]} calls of slots for {n} points. How many does it "
-        f"take for {2 * n} points?",
+        f"A step of the network of tensors takes {counts['tensor', n]} calls of your functions for {n} points. How many "
+        f"does it take for {2 * n} points?",
         counts["tensor", 2 * n],
         "All points go through each call together, so the number of points does not matter:",
         {

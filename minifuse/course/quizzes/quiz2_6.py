@@ -113,8 +113,8 @@ def gradient(rng: Random) -> Question:
     return Question(
         f"x has {n} elements, and loss = x[{low}:].sum() + x[:{high}].sum(). Which gradient has x?",
         tuple(counts.tolist()),
-        f"Each slice passes back 1 for each of its elements, and 0 for the others; the two are added. Elements {low} to "
-        f"{high - 1} are in both.",
+        f"Each slice passes back 1 for each of its elements, and 0 for the others; the two are added. "
+        f"{f'Element {low} is' if low == high - 1 else f'Elements {low} to {high - 1} are'} in both.",
         {
             (1,) * n: "an element in both slices receives 1 from each",
             tuple(int(k < high) for k in range(n)): "gradients are added, the second does not replace the first",

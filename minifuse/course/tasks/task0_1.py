@@ -164,6 +164,12 @@ def raises(slots: tuple[str, ...], *kinds: str) -> Callable[[Wrong], bool]:
     return lambda wrong: wrong.kind in kinds and wrong.case[0] in slots
 
 
+def rises(wrong: Wrong) -> bool:
+    """Return whether the answer is the derivative of inv with the wrong sign."""
+    slot, got = wrong.case[0], wrong.got
+    return slot == "inv_grad" and isinstance(got, float) and wrong.expected != 0 and is_right(slot, -got, wrong.expected)
+
+
 def without_d(case: Case) -> float:
     """Return a derivative that is not multiplied by d."""
     slot, (x, _) = case
@@ -244,8 +250,8 @@ TASK = Task(
                     "inv_grad", "inv_grad(x, d) is d times the slope of inv at x", slopes(lambda x: True), slope_measured
                 ),
                 agrees("relu_grad", "relu_grad(x, d) is d times the slope of relu at x", pairs, slope_measured),
-                agrees("log_grad", "log_grad returns a float for every float", steep),
-                agrees("inv_grad", "inv_grad returns a float for every float", steep),
+                agrees("log_grad", "log_grad(x, d) is d / x for every x but 0", steep),
+                agrees("inv_grad", "inv_grad(x, d) is -d / (x * x) for every x but 0", steep),
             ],
         ),
     ),
@@ -309,9 +315,15 @@ TASK = Task(
             check=SLOPES,
         ),
         Mistake(
+            "relu_grad multiplies d by 0",
+            "d may be infinite, and inf * 0 is nan. Choose d or 0.0 with `if`.",
+            when=lambda w: w.case[0] == "relu_grad" and isinstance(w.got, float) and math.isnan(w.got),
+            check=SLOPES,
+        ),
+        Mistake(
             "the derivative of inv has the wrong sign",
             "Where x is positive and grows, 1 / x falls.",
-            wrong_answer=lambda c: oracle.function("inv_grad")(c[1][0], -c[1][1]),
+            when=rises,
             check=SLOPES,
         ),
     ),

@@ -153,11 +153,14 @@ def check_found_bugs(student: StudentProcess, effort: Effort) -> None:
         xs, got, right = bug.find_counterexample()
         name = " and ".join(TESTED[slot])
         raise Wrong(
-            f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
+            f"{slot} is True whatever {name} does: it finds none of the {len(bugs)} planted bugs"
             if len(missed_bugs) == len(bugs)
             else f"{slot} is True for a wrong {bug.operator}, one that {bug.description}{bug.where}",
             case_text=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
-            drawing=[f"{'lives' if b in missed_bugs else 'found'}   {b.operator}: {b.description}" for b in bugs],
+            drawing=[
+                f"{slot} finds or misses these bugs:",
+                *[f"{'missed' if b in missed_bugs else 'found ':6}  {b.operator}: {b.description}" for b in bugs],
+            ],
             kind="vacuous" if len(missed_bugs) == len(bugs) else "limited" if bug.where else "survived",
         )
 
@@ -200,8 +203,8 @@ TASK = Task(
         ),
         Mistake(
             "zero is not thought of",
-            "inv has an answer at 0, inf, and yet no law of quotients holds there. Say for which numbers yours is meant: "
-            "`x == 0 or ...`.",
+            "inv has an answer at 0, inf, and yet no law of quotients holds there. Leave out 0 and the numbers next "
+            "to it, where 1 / x is infinite too: `abs(x) < 1e-300 or ...`.",
             when=lambda w: w.case[0] == "about_inv" and w.case[1][0] == 0,
             check=HOLDS,
         ),

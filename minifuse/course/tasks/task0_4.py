@@ -1,5 +1,6 @@
 """Task 0.4: a tree of modules that finds its parameters."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import zip_longest
@@ -217,10 +218,40 @@ def lacks_paths(wrong: Wrong) -> bool:
 
 
 def is_twice(wrong: Wrong) -> bool:
-    """Return whether something was found twice."""
-    found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
-    labels = [x for x in found if isinstance(x, str)]
-    return len(set(labels)) < len(labels)
+    """Return whether something was found more often than expected."""
+    got, expected = [Counter(x[1] if isinstance(x, tuple) else x for x in found) for found in (wrong.got, wrong.expected)]
+    return any(isinstance(label, str) and expected[label] for label in got - expected)
+
+
+def has_children_first(wrong: Wrong) -> bool:
+    """Return whether only the order is wrong, and a name is before one of a module above it."""
+    paths = [name.rpartition(".")[0] for name, _ in wrong.got]
+    below = any(later != path and f"{path}.".startswith(f"{later}.") for k, path in enumerate(paths) for later in paths[k:])
+    root = any(path and not later for k, path in enumerate(paths) for later in paths[k:])
+    return sorted(wrong.got) == sorted(wrong.expected) and (below or root)
+
+
+def is_level_by_level(wrong: Wrong) -> bool:
+    """Return whether all children come first, then all of theirs."""
+    return bool(wrong.got == sorted(wrong.expected, key=lambda pair: pair[0].count(".")))
+
+
+def counts_equals_as_one(wrong: Wrong) -> bool:
+    """Return whether modules are missing, and each is equal to one listed before it; m2, m5, ... equal all others."""
+    if wrong.kind or Counter(wrong.got) - Counter(wrong.expected):
+        return False
+    roots: dict[str, list[tuple[str, str]]] = {}
+    for pair in wrong.expected:
+        if ".named_modules()" in pair[0]:
+            roots.setdefault(pair[0].partition(".")[0], []).append(pair)
+    missing = [(pairs, k) for pairs in roots.values() for k, pair in enumerate(pairs) if pair not in wrong.got]
+    return bool(missing) and all(any(int(label[1:]) % 3 == 2 for _, label in pairs[: k + 1]) for pairs, k in missing)
+
+
+def returns_nothing(wrong: Wrong) -> bool:
+    """Return whether train or eval returns None, and all else is right."""
+    different = [(name, got) for (name, got), right in zip(wrong.got, wrong.expected, strict=True) if (name, got) != right]
+    return all(got is None and name.endswith("returns") for name, got in different)
 
 
 def misses_equals(wrong: Wrong) -> bool:
@@ -323,7 +354,13 @@ TASK = Task(
         Mistake(
             "children come before the module's own parameters",
             "A module's own come first, then those of each child, in the order in which the attributes were set.",
-            when=lambda w: isinstance(w.got, list) and sorted(w.got) == sorted(w.expected),
+            when=has_children_first,
+            check=DOTTED,
+        ),
+        Mistake(
+            "all children come first, then all of theirs",
+            "Finish one child and all below it before the next child.",
+            when=is_level_by_level,
             check=DOTTED,
         ),
         Mistake(
@@ -343,15 +380,22 @@ TASK = Task(
             when=is_twice,
         ),
         Mistake(
-            "train and eval stop at the module itself",
-            "Dropout three levels down has to know too. modules() gives all of them.",
-            when=stops_at_the_first,
-            check=MODES,
+            "two modules that are equal count as one",
+            "`in` a list or a set compares with ==, and a class may say that its objects are equal. Keep the ids of "
+            "what was seen.",
+            when=counts_equals_as_one,
+            check=ODD,
         ),
         Mistake(
             "train or eval returns nothing",
             "Whoever writes `model = Model().eval()` needs the module itself. The last line is `return self`.",
-            when=lambda w: isinstance(w.got, list) and len(w.got) == 1 and w.got[0][1] is None and "gives" in w.got[0][0],
+            when=returns_nothing,
+            check=MODES,
+        ),
+        Mistake(
+            "train and eval stop at the module itself",
+            "Dropout three levels down has to know too. modules() gives all of them.",
+            when=stops_at_the_first,
             check=MODES,
         ),
         Mistake(

@@ -211,7 +211,7 @@ TASK = Task(
         ),
         Mistake(
             "the network says 0 where it should say less",
-            "0 is neither kind. Where all hidden lines are silent only the last bias is left: it should be a little below "
+            "0 is neither kind. Where all hidden lines are below 0, only the last bias is left: it should be a little below "
             "0.",
             when=says_nothing,
         ),

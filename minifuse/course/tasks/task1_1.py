@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from .. import oracle
 from ..cases import among, formula_link
 from ..check import agreement, check_each
-from ..questions.task1_1 import Case, Floats, Terms, ask, ask_calls, evaluate
+from ..questions.task1_1 import LIST_GIVEN, Case, Floats, Terms, ask, ask_calls, evaluate
 from ..task import Mistake, Task
 from ..verdicts import Wrong
 
@@ -235,7 +235,12 @@ TASK = Task(
         Mistake(
             "xs is changed in place",
             "A list that was given belongs to the caller. Take a copy, and change that.",
-            when=lambda w: w.kind in ("changed", "TypeError"),
+            when=lambda w: w.kind == "changed" or (w.kind == "TypeError" and "item assignment" in w.message),
+        ),
+        Mistake(
+            "f gets a list",
+            "f takes its arguments one by one: f(*xs).",
+            when=lambda w: w.kind == "TypeError" and LIST_GIVEN in w.message,
         ),
     ),
 )

@@ -299,7 +299,7 @@ TASK = Task(
         Mistake(
             "what was saved is not unpacked",
             "context.saved is a tuple, even of a single value: (x,) = context.saved.",
-            when=lambda w: w.kind == "TypeError" and ("tuple" in w.message or "sequence" in w.message),
+            when=lambda w: w.kind == "TypeError" and any(x in w.message for x in ("tuple", "sequence", "0-dimensional")),
             check=SLOPES,
         ),
         Mistake(
@@ -334,6 +334,12 @@ TASK = Task(
             "a derivative is measured, rounded or limited",
             "Ten digits are right, and the others are not, or only for some sizes. The formula is exact for all of them.",
             when=is_inexact,
+        ),
+        Mistake(
+            "a comparison multiplies d by 0",
+            "0 * nan and 0 * inf are nan. A comparison is flat, whatever d is: return 0.0, 0.0.",
+            when=lambda w: w.case[0] in ("LT", "EQ") and isinstance(w.got, tuple) and any(map(math.isnan, w.got)),
+            check=ALL_SLOPES,
         ),
         Mistake(
             "ReLU passes derivatives where its input is negative",

@@ -138,9 +138,14 @@ TASK = Task(
             check=PASSED_ON,
         ),
         Mistake(
+            "backward is called without the context",
+            "backward is a static method: call.function.backward(call.context, d).",
+            when=lambda w: w.kind == "TypeError" and "missing 1 required positional argument" in w.message,
+        ),
+        Mistake(
             "a derivative is taken for a number",
             "Derivatives of tensors are tensors. Pass them on, and ask nothing of them, not even whether they are 0.",
-            when=lambda w: w.kind == "TypeError",
+            when=lambda w: w.kind == "TypeError" and "positional argument" not in w.message,
             check=PASSED_ON,
         ),
     ),

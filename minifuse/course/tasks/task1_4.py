@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
-from ..check import agreement, check_each, current
+from ..check import agreement, check_each, current, in_turn
 from ..graph_cases import (
     chain,
     describe_misplaced,
     drawn_graphs,
     graph_link,
+    graphs_with_shared_gradients,
     ladder,
     large_graphs,
     picture,
@@ -33,7 +34,6 @@ from ..task import Check, Effort, Mistake, Task
 from ..verdicts import StudentError, Wrong
 
 SHARE = 0.5  # of the usual number of examples
-MAX_DRAWN = 20  # variables of a graph in a picture
 DEEP, DEEPER, RUNGS = 5_000, 12_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each variable comes once, and before those it was computed from",
@@ -157,7 +157,7 @@ def examine_counts(graph: Graph, counts: tuple[dict[str, int], dict[str, int]]) 
                     f"{what} {name} was called {count} times; call it once, when all parts of its gradient are added",
                     case_text=str(graph),
                     expected="1 call",
-                    drawing=picture(graph) if len(graph.nodes) < MAX_DRAWN else (),
+                    drawing=picture(graph),
                     link=graph_link(graph),
                     kind="asked again" if count else "not asked",
                 )
@@ -168,7 +168,9 @@ def examine_amounts(graph: Graph, answer: tuple[dict[str, float], float]) -> Non
     expected = derivatives(oracle.function("backpropagate"), graph)
     text = f"{graph}, where gradients are objects that can only be added to each other, as tensors can"
     if answer[0] != expected:
-        raise Wrong(TENSORS, case_text=text, expected=expected, got=answer[0], kind="in place")
+        name = next(name for name in [*expected, *answer[0]] if answer[0].get(name) != expected.get(name))
+        message = f"{name} received {answer[0].get(name)}; expected {expected.get(name)}"
+        raise Wrong(message, case_text=text, drawing=picture(graph), kind="in place")
     if answer[1] != graph.d:
         raise Wrong("d itself was changed; it belongs to the caller", case_text=text, expected=graph.d, kind="in place")
 
@@ -215,7 +217,13 @@ TASK = Task(
             large=large_graphs,
         ),
         check_each(ONCE, drawn_graphs, count_calls, examine_counts, large=large_graphs, share=SHARE),
-        check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
+        in_turn(
+            TENSORS,
+            [
+                check_each(TENSORS, graphs_with_shared_gradients, ask_amounts, examine_amounts),
+                check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
+            ],
+        ),
         Check(DEPTH, walk_far),
     ),
     mistakes=(
@@ -290,6 +298,13 @@ TASK = Task(
             "One derivative may belong to several variables: Add passes d on twice. received + dx makes a new one, += may "
             "change that of another variable.",
             when=lambda w: w.kind == "in place",
+            check=TENSORS,
+        ),
+        Mistake(
+            "the first gradient is added to 0",
+            "A gradient may be a tensor, and can be added to another gradient only. Store the first one, and add the "
+            "others.",
+            when=lambda w: w.kind == "TypeError" and "not to 0" in w.message,
             check=TENSORS,
         ),
         Mistake(

@@ -1,5 +1,6 @@
 """Task 1.5: train a network of scalars."""
 
+import math
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,14 @@ def guesses(least: int = 1) -> "SearchStrategy[Guesses]":
     return some.map(lambda c: (tuple(p for p, _ in c), tuple(label for _, label in c)))
 
 
+def certain() -> "SearchStrategy[Guesses]":
+    """Draw (probabilities, labels) of which one at least is certain and right, so that the other logarithm is infinite."""
+    from hypothesis import strategies as st
+
+    cases = [((1.0,), (1,)), ((0.0,), (0,)), ((1.0, 0.5, 0.0), (1, 0, 0))]
+    return st.sampled_from(cases)
+
+
 def steps() -> "SearchStrategy[Steps]":
     """Draw ((value, gradient) of each parameter, rate)."""
     from hypothesis import strategies as st
@@ -157,7 +166,19 @@ def loss_of(
     chosen = right or (lambda p, label: p if label else 1 - p)
     p, sign = [chosen(p, label) for p, label in zip(*case, strict=True)], [chosen(1, k) - chosen(0, k) for k in case[1]]
     by = len(p) if mean else 1
-    return float(-np.sum(np.log(p)) / by), [float(-s / x / by) for s, x in zip(sign, p, strict=True)]
+    with np.errstate(divide="ignore"):
+        return float(-np.sum(np.log(p)) / by), [float(-np.divide(s, x) / by) for s, x in zip(sign, p, strict=True)]
+
+
+def describe_guesses(case: Guesses) -> str:
+    """Describe outputs and labels."""
+    return f"{len(case[0])} outputs {list(case[0][:8])}, labels {list(case[1][:8])}; (loss, gradients)"
+
+
+def is_nan_where_certain(wrong: Wrong) -> bool:
+    """Return whether the loss is nan, and one of the outputs is certain and right."""
+    is_answer = isinstance(wrong.got, tuple) and isinstance(wrong.got[0], float)
+    return is_answer and math.isnan(wrong.got[0]) and any(p == label for p, label in zip(*wrong.case, strict=True))
 
 
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
@@ -289,13 +310,12 @@ TASK = Task(
                 ),
             ],
         ),
-        agreement(
+        in_turn(
             LOSS,
-            guesses,
-            ask_loss,
-            loss_of,
-            large=lambda: guesses(300),
-            describe=lambda c: f"{len(c[0])} outputs {list(c[0][:8])}, labels {list(c[1][:8])}; (loss, derivatives)",
+            [
+                agreement(LOSS, guesses, ask_loss, loss_of, large=lambda: guesses(300), describe=describe_guesses),
+                agreement(LOSS, certain, ask_loss, loss_of, describe=describe_guesses, share=LESS),
+            ],
         ),
         agreement(
             STEP, steps, ask_step, stepped, describe=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
@@ -345,6 +365,13 @@ TASK = Task(
             "the loss is a sum, not a mean",
             "With a sum, twice as many points make steps twice as long.",
             wrong_answer=lambda c: loss_of(c, mean=False),
+            check=LOSS,
+        ),
+        Mistake(
+            "the logarithm of the other label's probability is multiplied by 0",
+            "Where that probability is 0, its logarithm is -inf, and 0 * -inf is nan. Choose one of the two logarithms "
+            "by the label.",
+            when=is_nan_where_certain,
             check=LOSS,
         ),
         Mistake(

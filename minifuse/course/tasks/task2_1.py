@@ -16,6 +16,7 @@ from ..questions.calling import calls, calls_with_one
 from ..questions.task2_1 import Permutation, ask_index, ask_permuted
 from ..strided import Strided
 from ..task import Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -26,13 +27,6 @@ def wide_shape(random: Random, least: int = 0) -> Shape:
     sizes = [random.choice((3, 1001, 3**8, 3**11)) for _ in range(random.randint(5, 8))]
     shape = tuple(1 if random.random() < 0.2 else 0 if random.random() < 0.1 * (not least) else n for n in sizes)
     return next(shape[k:] for k in range(len(shape)) if prod(max(n, 1) for n in shape[k:]) < 2**62)
-
-
-def any_shapes() -> "SearchStrategy[Shape]":
-    """Draw small shapes and wide ones."""
-    from hypothesis import strategies as st
-
-    return st.one_of(shapes(4), at_random(wide_shape))
 
 
 def position_arguments() -> "SearchStrategy[tuple[Shape, Shape, int]]":
@@ -58,11 +52,10 @@ def wide_ordinal(random: Random) -> tuple[int, Shape]:
 
 
 def ordinals() -> "SearchStrategy[tuple[int, Shape]]":
-    """Draw the arguments of index_of: (ordinal, shape)."""
+    """Draw the arguments of index_of, (ordinal, shape), for a small shape."""
     from hypothesis import strategies as st
 
-    small = shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, prod(shape) - 1), st.just(shape)))
-    return st.one_of(small, at_random(wide_ordinal))
+    return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, prod(shape) - 1), st.just(shape)))
 
 
 def wide_permutation(random: Random) -> Permutation:
@@ -74,7 +67,7 @@ def wide_permutation(random: Random) -> Permutation:
 
 
 def permutations() -> "SearchStrategy[Permutation]":
-    """Draw (tensor, permutation of its dims)."""
+    """Draw (small tensor, permutation of its dims)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -82,7 +75,7 @@ def permutations() -> "SearchStrategy[Permutation]":
         x = strided_like(draw, draw(shapes(4, 1)))
         return x, draw(orders(len(x.shape)))
 
-    return st.one_of(case(), at_random(wide_permutation))
+    return case()
 
 
 def describe_permutation(case: Permutation) -> str:
@@ -90,9 +83,22 @@ def describe_permutation(case: Permutation) -> str:
     return f"a tensor {describe_layout(case[0])}; dims {case[1]}"
 
 
+def multiplies_sizes_before(wrong: Wrong) -> bool:
+    """Return whether each stride is the product of the sizes before its dim, with a size of 0 as 0 or as 1."""
+    sizes = [wrong.case, [max(n, 1) for n in wrong.case]]
+    return wrong.got in [tuple(prod(some[:d]) for d in range(len(some))) for some in sizes]
+
+
 def permuted_inversely(case: Permutation) -> object:
     """Return the answer for the inverse permutation: dim d of x becomes dim dims[d] of the result."""
     return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
+
+
+def permuted_as_a_new_tensor(case: Permutation) -> object:
+    """Return the answer with permuted sizes and the strides of a new tensor of this shape."""
+    x, dims = case
+    shape = tuple(x.shape[d] for d in dims)
+    return shape, oracle.function("row_major_strides")(shape), x.offset
 
 
 TASK = Task(
@@ -117,9 +123,10 @@ TASK = Task(
     checks=(
         agreement(
             "a row-major stride is the product of all sizes after its dim",
-            any_shapes,
+            lambda: shapes(4),
             calls_with_one("row_major_strides"),
             lambda shape: oracle.function("row_major_strides")(shape),
+            also=lambda: at_random(wide_shape),
             describe=lambda shape: f"shape {shape}",
         ),
         agreement(
@@ -134,6 +141,7 @@ TASK = Task(
             ordinals,
             ask_index,
             lambda c: oracle.function("index_of")(*c),
+            also=lambda: at_random(wide_ordinal),
             describe=lambda c: f"ordinal {c[0]}, shape {c[1]}",
         ),
         agreement(
@@ -141,6 +149,7 @@ TASK = Task(
             permutations,
             ask_permuted,
             lambda c: oracle.function("permuted")(*c)[1:],
+            also=lambda: at_random(wide_permutation),
             describe=describe_permutation,
             draw=lambda c, got, expected: strip(c[0]),
             link=lambda c: layout_link(c[0]),
@@ -162,7 +171,7 @@ TASK = Task(
         Mistake(
             "a stride is the product of the sizes before its dim, not after it",
             "How far is it from one row of a (2, 5) tensor to the next?",
-            wrong_answer=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
+            when=multiplies_sizes_before,
             check="a row-major stride is the product of all sizes after its dim",
         ),
         Mistake(
@@ -188,6 +197,12 @@ TASK = Task(
             "sizes are permuted, strides are not",
             "After permute, dim d of the result is dim dims[d] of x: with its size and its stride.",
             wrong_answer=lambda c: (oracle.function("permuted")(*c).shape, *c[0][2:]),
+            check="permute moves sizes and strides, and nothing else",
+        ),
+        Mistake(
+            "the strides are those of a new tensor",
+            "The elements stay where they are in the storage of x. So dim d has the stride of dim dims[d] of x.",
+            wrong_answer=permuted_as_a_new_tensor,
             check="permute moves sizes and strides, and nothing else",
         ),
     ),

@@ -16,11 +16,11 @@ from ..task import Mistake, Task
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-UNFIT = "shapes that do not fit raise ValueError"
+FIT, UNFIT = "shapes that fit give the size that is not 1, in each dim", "shapes that do not fit raise ValueError"
 
 
 def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
-    """Draw two shapes that broadcast, or any two shapes with sizes of at least `least`: small ones and wide ones."""
+    """Draw two small shapes that broadcast, or any two small shapes with sizes of at least `least`."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -29,7 +29,7 @@ def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
         one, two = [tuple(draw(among(n, n, 1) if fitting else among(n, 1, least, 2, 3)) for n in big) for _ in "ab"]
         return one[draw(among(*range(len(one) + 1))) :], two[draw(among(*range(len(two) + 1))) :] or two
 
-    return st.one_of(case(), at_random(partial(wide_pair, fitting, least)))
+    return case()
 
 
 def wide_sizes(random: Random, least: int) -> list[int]:
@@ -55,7 +55,7 @@ def wide_pair(fitting: bool, least: int, random: Random) -> Two:
 
 
 def smaller_places() -> "SearchStrategy[Two]":
-    """Draw (index in a large shape, a shape that broadcasts to it)."""
+    """Draw (index in a small shape, a shape that broadcasts to it)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -65,12 +65,14 @@ def smaller_places() -> "SearchStrategy[Two]":
         small = tuple(draw(st.sampled_from([n, 1])) for n in big)
         return index, small[draw(st.integers(0, len(small))) :]
 
-    def wide(random: Random) -> Two:
-        big = wide_sizes(random, 1)
-        small = tuple(random.choice((n, n, 1)) for n in big)
-        return tuple(random.choice((n - 1, random.randrange(n))) for n in big), small[random.randrange(len(big)) :]
+    return case()
 
-    return st.one_of(case(), at_random(wide))
+
+def wide_place(random: Random) -> Two:
+    """Return (index in a shape of many dims or large sizes, a shape that broadcasts to it)."""
+    big = wide_sizes(random, 1)
+    small = tuple(random.choice((n, n, 1)) for n in big)
+    return tuple(random.choice((n - 1, random.randrange(n))) for n in big), small[random.randrange(len(big)) :]
 
 
 def shape_or_none(case: Two) -> object:
@@ -118,10 +120,11 @@ TASK = Task(
     reads=("docs/guide/layouts.md",),
     checks=(
         agreement(
-            "shapes that fit give the larger size of each dim",
+            FIT,
             pairs,
             task2_2.ask_shape,
             lambda c: oracle.function("broadcast_shape")(*c),
+            also=lambda: at_random(partial(wide_pair, True, 1)),
             describe=lambda c: f"shapes {c[0]} and {c[1]}",
             link=lambda c: broadcasting_link(*c),
         ),
@@ -133,6 +136,7 @@ TASK = Task(
                     partial(pairs, fitting=False, least=least),
                     task2_2.shape_or_none,
                     shape_or_none,
+                    also=partial(at_random, partial(wide_pair, False, least)),
                     describe=lambda c: f"shapes {c[0]} and {c[1]}",
                     link=lambda c: broadcasting_link(*c),
                 )
@@ -144,6 +148,7 @@ TASK = Task(
             smaller_places,
             task2_2.ask_index,
             lambda c: oracle.function("broadcast_index")(*c),
+            also=lambda: at_random(wide_place),
             describe=lambda c: f"index {c[0]}, small shape {c[1]}",
         ),
     ),
@@ -153,7 +158,7 @@ TASK = Task(
             "(5,) goes with the last dim of (3, 5), as in NumPy. Where does a missing dim stand?",
             wrong_answer=shape_from_the_front,
             when=lambda w: w.kind == "ValueError" and shape_from_the_front(w.case) is None,
-            check="shapes that fit give the larger size of each dim",
+            check=FIT,
         ),
         Mistake(
             "1 wins over 0",
@@ -165,6 +170,12 @@ TASK = Task(
             "the larger size wins, whether the shapes fit or not",
             "(3,) and (2,) are no pair: neither is 1.",
             wrong_answer=lambda c: tuple(map(max, columns_of(c))),
+            check=UNFIT,
+        ),
+        Mistake(
+            "another error than ValueError is raised",
+            "Expected ValueError: whoever calls waits for that.",
+            when=lambda w: bool(w.kind) and w.kind != "ValueError" and bool(w.lines) and shape_or_none(w.case) is None,
             check=UNFIT,
         ),
         Mistake(

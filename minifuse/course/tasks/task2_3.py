@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import oracle
 from ..cases import at_random, broadcasting_link, fresh
-from ..check import agreement, in_turn
+from ..check import agreement, in_turn, same
 from ..loop_facts import any_map, any_reduction, right_storage, storage_of
 from ..loops import Mapped, Reduced, copy_storage, describe_case, drawing, link, map_cases, reduce_cases
 from ..questions.task2_3 import ALL_FUNCTIONS, run_slot
 from ..strided import Array
 from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -34,14 +36,52 @@ def read_in_order(case: Mapped) -> Array:
 
 
 @np.errstate(all="ignore")
-def without_offset(case: Mapped) -> Array:
-    """Map without the offset of the operand: positions in flipped dims are negative, and Python wraps them around."""
+def read_at_ordinals(case: Mapped) -> Array:
+    """Map element k of the storage to the right place of the output."""
     name, out, (a,) = case
     out = out._replace(storage=out.storage.copy())
-    for index in np.ndindex(out.shape):
-        x = a.storage[sum(i * s for i, s in zip(index, a.strides, strict=True))]
-        out.array()[index] = ALL_FUNCTIONS[name](x)
+    for k, index in enumerate(np.ndindex(out.shape)):
+        out.array()[index] = ALL_FUNCTIONS[name](a.storage[k])
     return copy_storage(out)
+
+
+def reads_in_order(wrong: Wrong) -> bool:
+    """Return whether element k is read at position k, or there is no such position."""
+    _, out, (a,) = wrong.case
+    if wrong.kind:
+        return wrong.kind == "IndexError" and int(np.prod(out.shape)) > min(len(a.storage), len(out.storage))
+    return any(
+        same(wrong.got, read(wrong.case)) for read in (read_in_order, read_at_ordinals) if not fails(read, wrong.case)
+    )
+
+
+def fails(read: Callable[[Mapped], Array], case: Mapped) -> bool:
+    """Return whether a loop ends in an IndexError."""
+    try:
+        read(case)
+    except IndexError:
+        return True
+    return False
+
+
+@np.errstate(all="ignore")
+def mapped_at(case: Mapped, keeps_offset: bool, keeps_offset_of_out: bool) -> Array:
+    """Map without an offset: positions in flipped dims are negative, and Python wraps them around."""
+    name, out, (a,) = case
+    storage: Array = out.storage.copy()
+    for index in np.ndindex(out.shape):
+        at, to = [
+            x.offset * keeps + sum(i * s for i, s in zip(index, x.strides, strict=True))
+            for x, keeps in ((a, keeps_offset), (out, keeps_offset_of_out))
+        ]
+        storage[to] = ALL_FUNCTIONS[name](a.storage[at])
+    return storage
+
+
+def lacks_offset(wrong: Wrong) -> bool:
+    """Return whether the offset of the operand, of the output, or of both is left out."""
+    ways = (False, True), (True, False), (False, False)
+    return not wrong.kind and any(same(wrong.got, mapped_at(wrong.case, *way)) for way in ways)
 
 
 @np.errstate(all="ignore")
@@ -82,12 +122,33 @@ def with_exchanged_arguments(case: Reduced) -> Array:
     return copy_storage(out)
 
 
+def begins_with_the_first(wrong: Wrong) -> bool:
+    """Return whether each element of out is that of a reduction which begins with the first element, and not with start."""
+    name, out, a, dim, _ = wrong.case
+    if not a.shape[dim]:
+        return True
+    if wrong.kind == "calls":
+        size = prod(a.shape)
+        return f"is called {size - size // a.shape[dim]} times" in wrong.message
+    rest = a._replace(shape=tuple(n - (d == dim) for d, n in enumerate(a.shape)), offset=a.offset + a.strides[dim])
+    out = out._replace(storage=out.storage.copy())
+    fn = ALL_FUNCTIONS[name]
+    with np.errstate(all="ignore"):
+        for index in np.ndindex(out.shape):
+            value = a.array()[index]
+            for k in range(rest.shape[dim]):
+                value = fn(value, rest.array()[(*index[:dim], k, *index[dim + 1 :])])
+            out.array()[index] = value
+    return not wrong.kind and same(wrong.got, copy_storage(out))
+
+
 def loop_check(
     slot: str,
     name: str,
     cases: Callable[[], "SearchStrategy[Any]"],
     link: Callable[[Any], str],
     large: Callable[[], "SearchStrategy[Any]"] | None = None,
+    also: Callable[[], "SearchStrategy[Any]"] | None = None,
 ) -> Check:
     """Return a check of a loop: its values, and then how often it reads, writes and calls fn."""
     return agreement(
@@ -96,6 +157,7 @@ def loop_check(
         partial(run_slot, slot),
         partial(right_storage, slot),
         read=storage_of(slot),
+        also=also,
         large=large,
         describe=describe_case,
         draw=drawing,
@@ -129,18 +191,20 @@ TASK = Task(
                 loop_check(
                     "tensor_map",
                     "map: the tensor may begin anywhere in its storage",
-                    lambda: map_cases(1) | at_random(partial(any_map, 1)),
+                    lambda: map_cases(1),
                     link,
                     lambda: at_random(partial(any_map, 1, shape=(2, 30, 1, 53))),
+                    lambda: at_random(partial(any_map, 1)),
                 ),
             ],
         ),
         loop_check(
             "tensor_zip",
             ZIP,
-            lambda: map_cases(2) | at_random(partial(any_map, 2)),
+            lambda: map_cases(2),
             lambda c: broadcasting_link(*[x.shape for x in c[2]]),
             lambda: at_random(partial(any_map, 2, shape=(57, 1, 41))),
+            lambda: at_random(partial(any_map, 2)),
         ),
         in_turn(
             REDUCE,
@@ -148,9 +212,10 @@ TASK = Task(
                 loop_check(
                     "tensor_reduce",
                     REDUCE,
-                    lambda: reduce_cases() | at_random(any_reduction),
+                    reduce_cases,
                     lambda c: "folds",
                     partial(at_random, partial(any_reduction, shape=shape, dim=1)),
+                    partial(at_random, any_reduction),
                 )
                 for shape in ((1201, 2), (5, 431))
             ],
@@ -158,15 +223,15 @@ TASK = Task(
     ),
     mistakes=(
         Mistake(
-            "the operand's offset is left out",
-            "A view may begin anywhere in its storage; position_of takes an offset.",
-            wrong_answer=without_offset,
+            "an offset is left out",
+            "A view may begin anywhere in its storage, out too; position_of takes an offset.",
+            when=lacks_offset,
             check=MAP,
         ),
         Mistake(
             "the storage is read from front to back, whatever the strides say",
             "The k-th element need not have position k: ask index_of, then position_of, for each operand and for out.",
-            wrong_answer=read_in_order,
+            when=reads_in_order,
             check=MAP,
         ),
         Mistake(
@@ -205,6 +270,12 @@ TASK = Task(
             "out is used as a notebook",
             "Keep the value so far in a name of your own, and write each element of out once, when it is ready.",
             when=lambda w: w.kind == "writes",
+        ),
+        Mistake(
+            "the reduction begins with the first element",
+            "Begin with start, and pass every element to fn, the first one too.",
+            when=begins_with_the_first,
+            check=REDUCE,
         ),
         Mistake(
             "fn is asked too often or too seldom",

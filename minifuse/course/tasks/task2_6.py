@@ -190,6 +190,14 @@ def is_refused(wrong: Wrong) -> bool:
     return wrong.got == "no error" and any(not -n <= part < n for n, part in ints)
 
 
+def takes_bool(wrong: Wrong) -> bool:
+    """Return whether a bool in the index raised nothing."""
+    index = wrong.case[1]
+    return wrong.got == "no error" and any(
+        isinstance(part, bool) for part in (index if isinstance(index, tuple) else (index,))
+    )
+
+
 def is_of_slice(case: Backward) -> object:
     """Return the gradients of the slices themselves."""
     return tuple((np.array(d.array()),) for d in case.ds)
@@ -334,6 +342,12 @@ TASK = Task(
             check=REFUSED,
         ),
         Mistake(
+            "True or False is taken for an int",
+            "A bool is an int in Python: isinstance(True, int) is True. Test for bool first, and raise IndexError.",
+            when=takes_bool,
+            check=REFUSED,
+        ),
+        Mistake(
             "the source is read while it changes",
             "In x[1:] = x[:-1] each write changes the next element to be read. Read the whole source first if it overlaps.",
             wrong_answer=lambda c: after_write(c, one_by_one=True),
@@ -350,6 +364,12 @@ TASK = Task(
             "ranges of positions are compared, not positions",
             "x[::2] and x[1::2] have overlapping ranges, and no element in common.",
             wrong_answer=ranges_overlap,
+            check=SHARED,
+        ),
+        Mistake(
+            "tensors of two storages overlap",
+            "Two storages have no element in common, whatever the positions are: a.storage is b.storage.",
+            when=lambda w: w.got is True and (w.case[0].storage is not w.case[1].storage or ranges_overlap(w.case)),
             check=SHARED,
         ),
         Mistake(

@@ -280,6 +280,15 @@ def scalar_loss(outputs, labels):
         total = total - (y * p.log() + (1 - y) * (1.0 - p).log())
     return total / len(labels)
 
+# %% loss_nan_for_one_label: an output of 1 with label 1 is exact; one of 0 with label 0 multiplies 0 by log(0), which is nan
+# promise: 'the logarithm of the other label's probability plays no part'
+
+def scalar_loss(outputs, labels):
+    total = 0
+    for p, label in zip(outputs, labels):
+        total -= p.log() if label else label * p.log() + (1 - p).log()
+    return total / len(labels)
+
 # %% loss_of_the_first_hundred: the loss looks at the first 100 points only
 # promise: 'the mean over all points'
 

@@ -68,7 +68,7 @@ def truth(n):
     false = [xs for xs in product(GRID, repeat=3) if not eval(n["name"], words | dict(zip("xyz", xs, strict=True)))]
     if not false:
         return "Yes, at all numbers"
-    return "No: 0 is an exception" if all(xs[0] == 0 for xs in false) else "No: floats are rounded"
+    return "No: 0 and numbers next to it are exceptions" if all(xs[0] == 0 for xs in false) else "No: floats are rounded"
 
 
 def paths(picture):

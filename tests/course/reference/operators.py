@@ -111,14 +111,14 @@ def exp(x):
 
 
 def inv(x):
-    """1 / x; inf at 0."""
+    """1 / x; inf at 0.0; inf or -inf at -0.0."""
     # begin 0.1m
     return 1.0 / x if x != 0 else math.inf
     # end
 
 
 def log_grad(x, d):
-    """d times the derivative of log at x; any float at 0, where there is none."""
+    """d / x, the derivative of log times d, also for negative x, where log is nan; any float at 0."""
     # begin 0.1n
     return d / x if x != 0 else math.inf
     # end

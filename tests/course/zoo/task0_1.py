@@ -40,6 +40,11 @@ def is_close(x, y):
     return 1.0 if abs(x - y) < 1e-2 else 0.0
 
 
+# %% relu_grad_times_zero: relu_grad multiplies d by 0
+def relu_grad(x, d):
+    return d * (x > 0)
+
+
 # %% sigmoid_inf_by_inf: sigmoid divides one infinity by another
 def sigmoid(x):
     return exp(x) / (1.0 + exp(x))

@@ -18,6 +18,35 @@ class Module(Module):
         return found
 
 
+# %% breadth_first: all children come first, then all of theirs
+class Module(Module):
+    def named_modules(self):
+        found, seen = [("", self)], {id(self)}
+        for name, module in found:
+            for child_name, child in module.held(Module):
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    found.append((f"{name}.{child_name}" if name else child_name, child))
+        return found
+
+
+# %% equal_modules: two modules that are equal count as one
+class Module(Module):
+    def named_modules(self):
+        found, seen = [], []
+
+        def visit(name, module):
+            if module in seen:
+                return
+            seen.append(module)
+            found.append((name, module))
+            for child_name, child in module.held(Module):
+                visit(f"{name}.{child_name}" if name else child_name, child)
+
+        visit("", self)
+        return found
+
+
 # %% counted_each_time: what is shared is counted each time
 class Module(Module):
     def named_parameters(self):

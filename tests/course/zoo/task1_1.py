@@ -23,6 +23,14 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
     return (f(*above) - f(*below)) / (2 * epsilon)
 
 
+# %% list_for_f: f gets a list
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    low, high = list(xs), list(xs)
+    low[k] -= epsilon
+    high[k] += epsilon
+    return (f(high) - f(low)) / (2 * epsilon)
+
+
 # %% list_left_changed: xs is changed in place
 def numerical_derivative(f, xs, k, epsilon=1e-6):
     above = xs if isinstance(xs, list) else list(xs)

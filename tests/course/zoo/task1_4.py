@@ -156,6 +156,17 @@ def topological_order(root):
     return order
 
 
+# %% added_to_zero: the first gradient is added to 0
+def backpropagate(root, d):
+    received = {root: d}
+    for x in topological_order(root):
+        if x.history is None:
+            x.accumulate(received[x])
+            continue
+        for i, di in chain_rule(x.history, received[x]):
+            received[i] = received.get(i, 0) + di
+
+
 # %% in_place: derivatives are added in place
 def backpropagate(root, d):
     received = {root: d}

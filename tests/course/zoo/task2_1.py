@@ -26,6 +26,21 @@ def permuted(x, dims):
     return Strided(x.storage, tuple(x.shape[d] for d in dims), x.strides, x.offset)
 
 
+# %% strides_of_a_new_tensor: the strides are those of a new tensor
+def permuted(x, dims):
+    shape = tuple(x.shape[d] for d in dims)
+    return Strided(x.storage, shape, row_major_strides(shape), x.offset)
+
+
+# %% strides_of_the_dims_before_with_0: a stride is the product of the sizes before its dim, not after it
+def row_major_strides(shape):
+    strides, step = [], 1
+    for n in shape:
+        strides.append(step)
+        step *= n
+    return tuple(strides)
+
+
 # %% other_way: the permutation is applied inversely
 def permuted(x, dims):
     shape, strides = [0] * len(dims), [0] * len(dims)

@@ -20,6 +20,16 @@ def broadcast_index(index, shape):
     return tuple(index[len(index) - len(shape) :])
 
 
+# %% index_error: another error than ValueError is raised
+def broadcast_shape(a, b):
+    rank = max(len(a), len(b))
+    a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    for m, n in zip(a, b):
+        if m != n and 1 not in (m, n):
+            raise IndexError("do not fit")
+    return tuple(n if m == 1 else m for m, n in zip(a, b))
+
+
 # %% larger_size_wins: the larger size wins, whether the shapes fit or not
 def broadcast_shape(a, b):
     rank = max(len(a), len(b))

@@ -22,7 +22,34 @@ def tensor_zip(fn, out, a, b):
         out.storage[position_of(index, out.strides, out.offset)] = fn(x, y)
 
 
-# %% offset_left_out: the operand's offset is left out
+# %% both_offsets_left_out: an offset is left out
+def tensor_map(fn, out, a):
+    for k in range(size_of(out.shape)):
+        index = index_of(k, out.shape)
+        out.storage[position_of(index, out.strides, 0)] = fn(a.storage[position_of(index, a.strides, 0)])
+
+
+# %% element_k_at_position_k: the storage is read from front to back, whatever the strides say
+def tensor_map(fn, out, a):
+    for k in range(size_of(out.shape)):
+        index = index_of(k, out.shape)
+        out.storage[position_of(index, out.strides, out.offset)] = fn(a.storage[k])
+
+
+# %% first_element: the reduction begins with the first element
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(out.shape)):
+        index = list(index_of(k, out.shape))
+        total = start
+        for i in range(a.shape[dim]):
+            index[dim] = i
+            x = a.storage[position_of(index, a.strides, a.offset)]
+            total = fn(total, x) if i else x
+        index[dim] = 0
+        out.storage[position_of(index, out.strides, out.offset)] = total
+
+
+# %% offset_left_out: an offset is left out
 def tensor_map(fn, out, a):
     for k in range(size_of(out.shape)):
         index = index_of(k, out.shape)

@@ -156,6 +156,21 @@ def sliced(x, index):
     return Strided(x.storage, tuple(shape), tuple(strides), offset)
 
 
+# %% bool_for_int: True or False is taken for an int
+right_slice = sliced
+
+
+def sliced(x, index):
+    parts = index if isinstance(index, tuple) else (index,)
+    return right_slice(x, tuple(int(part) if isinstance(part, bool) else part for part in parts))
+
+
+# %% storages_not_compared: tensors of two storages overlap
+def overlap(a, b):
+    mine, others = positions(a), positions(b)
+    return bool(mine) and bool(others) and min(mine) <= max(others) and min(others) <= max(mine)
+
+
 # %% ranges: ranges of positions are compared, not positions
 def overlap(a, b):
     mine, others = positions(a), positions(b)

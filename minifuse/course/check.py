@@ -90,11 +90,11 @@ def agreement(
     def first_wrong(student: StudentProcess, effort: Effort) -> CaseT | None:
         """Ask all cases at once, and return the first with a wrong answer."""
         drawn: list[CaseT] = [
-            *draw_cases(cases, effort, share),
+            *(case for strategy in filter(None, (cases, also)) for case in draw_cases(strategy, effort, share)),
             *(draw_cases(large, effort, LARGE_SHARE_AT_ONCE) if large else ()),
         ]
         current[0] = f"one of {len(drawn)} cases; the first is {describe(drawn[0])}"
-        question = (ask, cases, large, share, send, effort)
+        question = (ask, cases, also, large, share, send, effort)
         try:
             sent = [send(case) if send else case for case in drawn]
             answers: list[Any] = once(

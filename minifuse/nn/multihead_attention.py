@@ -10,7 +10,7 @@ from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, full, tensor
 from ..tensors.random import generator
-from .attention import _attention, attend
+from .attention import attend, scaled_dot_product_attention
 from .layers import Linear, apply, linear
 from .module import Module, Parameter
 from .padding import pad
@@ -326,7 +326,7 @@ def _multihead_attention(query: Array, *rest: Any) -> Array:
         q, k, v = (project(x, part, 1)[0] for part, x in enumerate((query, key, value)))
     else:
         q, k, v = project(query, 0, 3)
-    y = _attention(q, k, v, is_causal, None)
+    y = scaled_dot_product_attention(q, k, v, is_causal=is_causal)
     return linear(y.permute(0, 2, 1, 3).reshape(query.shape), out_weight, *biases[1:])
 
 

@@ -86,9 +86,17 @@ def test_dtypes_are_those_of_the_library(tmp_path, dtype):
 
 
 def test_large_integers_are_exact(tmp_path):
-    use_engine(folder(tmp_path))
+    engine = use_engine(folder(tmp_path))
     n = 2**53 + 1
     assert (mf.tensor([n]) + 0).item() == n
+    assert (mf.tensor([n - 2]) + 2).item() == n
+    assert (mf.tensor([3**20]) * 3**17).item() == 3**37
+    assert mf.tensor([n - 2, 1, 1]).sum().item() == n
+    assert (mf.tensor([[2**40 + 1]]) @ mf.tensor([[2**20 + 1]])).item() == (2**40 + 1) * (2**20 + 1)
+    engine.student.calls.clear()
+    assert (mf.tensor([3, -4]) * 5).tolist() == [15, -20]
+    assert (mf.tensor([[3, -4]]) @ mf.tensor([[2], [1]])).tolist() == [[2]]
+    assert "tensor_zip" not in engine.student.calls
 
 
 def test_a_fused_step_runs_on_the_students_loops(tmp_path):

@@ -21,6 +21,7 @@ IN_PYTHON = {"map": "tensor_map", "zip": "tensor_zip", "reduce": "tensor_reduce"
 COMPILED = {"map": "parallel_map", "zip": "parallel_zip", "reduce": "parallel_reduce"}
 """The slots of tasks 2.3 and 3.1 that are the loops of a backend."""
 MATMUL = "parallel_matmul"
+LARGEST = 2**53  # smaller integers are exact as float64
 MAX_PRODUCTS = 1_000_000  # elements of the temporary array of a matmul that is made of zip and reduce
 
 
@@ -28,7 +29,7 @@ class StudentBackend(Backend):
     """Compute with a student's functions: compiled loops of module 3 if they are written, else those of task 2.3.
 
     Compiled loops are for float64: operands of other dtypes are converted before a loop, and its result after it. Integers
-    of 64 bits stay in Python, since a float64 does not hold all of them.
+    of 64 bits beyond 2**53 stay in Python, since a float64 does not hold all of them.
 
     Parameters
     ----------
@@ -77,7 +78,8 @@ class StudentBackend(Backend):
 
         By `parallel_matmul`, or row by row with zip and reduce, or by the library if neither is written.
         """
-        if self.engine.has(MATMUL) and all(fits_float64(x.data.dtype) for x in (a, b, out)):
+        products = max(1, a.layout.shape[-1]) * largest_integer(a) * largest_integer(b)
+        if self.engine.has(MATMUL) and max(products, largest_integer(a), largest_integer(b)) < LARGEST:
             self.call_compiled(MATMUL, (), out, a, b)
             return
         if not self.engine.has("tensor_zip", "tensor_reduce", "add", "mul"):
@@ -108,12 +110,12 @@ class StudentBackend(Backend):
     def run(self, kind: str, op: ScalarFunction | str, out: Operand, a: Operand, *rest: Any) -> None:
         """Run a loop with an operator, or with the function of a name: compiled, in Python, or lent by the library."""
         function, names = self.operators.bind(op)
-        operands = [x for x in (out, a, *rest) if isinstance(x, Operand)]
-        if self.engine.has(COMPILED[kind]) and all(fits_float64(x.data.dtype) for x in operands):
+        terms = a.layout.size if kind == "reduce" else 1
+        is_exact = all(terms * largest_integer(x) < LARGEST for x in (a, *rest) if isinstance(x, Operand))
+        if self.engine.has(COMPILED[kind]) and is_exact:
             compiled = self.compiled_operator(function)
-            if compiled is not None:
+            if compiled is not None and self.call_compiled(COMPILED[kind], (compiled,), out, a, *rest):
                 self.note(op, names)
-                self.call_compiled(COMPILED[kind], (compiled,), out, a, *rest)
                 return
         if self.engine.has(IN_PYTHON[kind]):
             self.note(op, names)
@@ -146,16 +148,18 @@ class StudentBackend(Backend):
             with np.errstate(all="ignore"):
                 out.array()[...] = result.array()
 
-    def call_compiled(self, slot: str, first: tuple[Any, ...], out: Operand, *operands: Any) -> None:
-        """Run a compiled loop on operands as float64."""
+    def call_compiled(self, slot: str, first: tuple[Any, ...], out: Operand, *operands: Any) -> bool:
+        """Run a compiled loop on operands as float64, and return whether integers in its result are exact."""
         result = out if out.data.dtype == np.float64 else Operand(np.empty(len(out.data)), out.layout)
         self.engine.count(slot)
         steps = max([len(x.data) for x in (out, *operands) if isinstance(x, Operand)])
         with self._one_launch, threads_for(steps), self.explaining(slot):
             self.compiled_loop(slot)(*first, strided(result), *[strided(as_float64(x)) for x in operands])
-        if result is not out:
-            with np.errstate(all="ignore"):
-                out.array()[...] = result.array()
+        if result is out:
+            return True
+        with np.errstate(all="ignore"):
+            out.array()[...] = result.array()
+            return out.data.dtype != np.int64 or bool(np.all(np.abs(result.array()) < LARGEST))
 
     def compiled_loop(self, slot: str) -> Callable[..., None]:
         """Return a loop that Numba has compiled."""
@@ -205,9 +209,12 @@ def as_float64(x: Any) -> Any:
     return Operand(x.data.astype(np.float64, copy=False), x.layout) if isinstance(x, Operand) else x
 
 
-def fits_float64(dtype: np.dtype[Any]) -> bool:
-    """Return whether a float64 holds every number of a dtype."""
-    return dtype.kind in "fb" or dtype.itemsize <= 4
+def largest_integer(x: Operand) -> float:
+    """Return the largest magnitude of integers of 64 bits; 0 for other dtypes, all of whose numbers a float64 holds."""
+    if x.data.dtype != np.int64 or not x.layout.size:
+        return 0
+    elements = x.array()
+    return float(max(abs(int(elements.min())), abs(int(elements.max()))))
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -20,7 +20,7 @@ from ...tensors.tensor import Tensor
 from ..networks import AveragePool, Conv1d, Conv2d, MaxPool
 from .tensor_functions import TensorFunctions
 
-COMPOSED = frozenset({"linear", "mean", "mse_loss", "reduce_dims"})
+COMPOSED = frozenset({"linear", "mean", "mse_loss", "multihead_attention", "reduce_dims"})
 """Functions that run as the calls that they are composed of, since these have slots."""
 
 

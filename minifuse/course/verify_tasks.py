@@ -52,7 +52,9 @@ def judge_imports(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            names |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+            parts = (node.module or "").split(".")
+            is_of_library = (node.level > 2 or parts[0] == "minifuse") and "course" not in parts
+            names |= set() if is_of_library else {*parts, *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {part for alias in node.names for part in alias.name.split(".")}
     return names & {*JUDGES, "mutants", "hypothesis"}

@@ -78,8 +78,8 @@ class StudentBackend(Backend):
 
         By `parallel_matmul`, or row by row with zip and reduce, or by the library if neither is written.
         """
-        products = max(1, a.layout.shape[-1]) * largest_integer(a) * largest_integer(b)
-        if self.engine.has(MATMUL) and max(products, largest_integer(a), largest_integer(b)) < LARGEST:
+        largest_sum = max(1, a.layout.shape[-1]) * largest_integer(a) * largest_integer(b)
+        if self.engine.has(MATMUL) and max(largest_sum, largest_integer(a), largest_integer(b)) < LARGEST:
             self.call_compiled(MATMUL, (), out, a, b)
             return
         if not self.engine.has("tensor_zip", "tensor_reduce", "add", "mul"):

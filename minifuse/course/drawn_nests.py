@@ -15,7 +15,7 @@ class NamedNest(NamedTuple):
     nest: Nest
     best: int
     is_split: bool = False
-    """Whether the best schedule splits the reduction."""
+    """True if the best schedule splits the reduction."""
 
 
 NESTS = (

@@ -31,7 +31,7 @@ ABOUT_FUNCTIONS = (
     "callable(x) says whether x is a function; insides(function) of task 5.4 returns its code and what it reads"
 )
 INSTEAD = {"__code__": ABOUT_FUNCTIONS, "__closure__": ABOUT_FUNCTIONS}
-"""What to write instead of a name of DETOURS."""
+"""Advice on names of DETOURS: code to write in their place."""
 ASKING = ("getattr", "setattr", "hasattr", "delattr")  # refuse a name of DETOURS that is put together while the code runs
 FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # calls raise `Refused`
 

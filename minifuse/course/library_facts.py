@@ -30,7 +30,7 @@ class LibraryCall(NamedTuple):
 
 
 class LibraryRun(NamedTuple):
-    """What a call of a slot returned, and what it did."""
+    """The result of a call of a slot, and the facts of what it did."""
 
     values: tuple[Array, ...]
     """The tensors of the result."""

@@ -21,7 +21,7 @@ COLLECTIVES = ("all_reduce", "broadcast")
 
 
 class RankEvent(NamedTuple):
-    """What a rank did: it sent an array to rank `other` or received one from it, or called a collective.
+    """An action of a rank: it sent an array to rank `other` or received one from it, or called a collective.
 
     Other events, such as a gradient that is ready, have the name that `Group.note` gave them, and a number as `other`.
     """
@@ -32,7 +32,7 @@ class RankEvent(NamedTuple):
 
 
 class RankRun(NamedTuple):
-    """What each rank returned, and did."""
+    """The result of each rank, and its actions."""
 
     results: list[Any]
     events: list[list[RankEvent]]

@@ -69,6 +69,7 @@ def test_waiting_is_no_computing(tmp_path):
         process.ask(loading.load, TASK.id)
         time.sleep(2.5)
         process.ask(loading.load, TASK.id)
+        assert process.is_running
 
 
 def test_compiled_code_that_runs_has_the_line_of_python(tmp_path):

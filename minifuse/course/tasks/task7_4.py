@@ -60,7 +60,7 @@ TOKENS, BATCHES, LOSS, CLIPPED, STEPS, EVALUATED, SAMPLED, MODEL, RUN = (
     "the loss begins at log(vocabulary), and falls below that of the frequencies alone",
 )
 START_SHARE, MARGIN = 0.15, 0.3
-"""How far the first loss may be from log(vocabulary), and how far the last one must be below the entropy, in nats."""
+"""Largest distance of the first loss from log(vocabulary), and least one of the last below the entropy, in nats."""
 
 
 def draws() -> "SearchStrategy[Draw]":

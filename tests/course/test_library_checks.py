@@ -5,11 +5,20 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
+from minifuse.backends.registry import registry
 from minifuse.course.elementary import Function, arange
 from minifuse.course.library_checks import count_of, elements_of, expected_answer
 from minifuse.course.library_facts import TensorCall
 from minifuse.course.questions.library import incoming_gradient, run_call
 from minifuse.course.verdicts import Refused, Wrong
+
+
+@pytest.fixture(autouse=True)
+def registered_backends(monkeypatch):
+    """Leave no backend of the course to the tests that follow."""
+    for name in ("factories", "instances"):
+        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+
 
 X = np.arange(1.0, 7.0).reshape(2, 3)
 CALL = TensorCall("f", (X,), 3)

@@ -107,12 +107,13 @@ def numpy_function(op: ScalarFunction, dtype: np.dtype[Any]) -> Callable[..., An
     return found or np.vectorize(op, otypes=[dtype])
 
 
-@cache
+the_backend = cache(CountingBackend)
+
+
 def counting_backend() -> CountingBackend:
-    """Return the backend of this process."""
-    backend = CountingBackend()
-    register_backend(backend)
-    return backend
+    """Return the backend of this process, registered under its name."""
+    register_backend(the_backend())
+    return the_backend()
 
 
 class CallRecorder(DispatchHook):

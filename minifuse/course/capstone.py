@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import NotDoneYet
+from ..core.errors import CourseError, NotDoneYet
 from .engine import Engine
 from .imports import Assignment
-from .overlay import Overlay, is_unwritten
-from .strided import Array
-from .student import Student
-from .values import Numbers, Values
+from .overlay import Overlay
+from .strided import Array, Strided
+from .values import Numbers, Operand, Values
 from .variables import Tensor, Variable
 
 Digits = tuple[Array, list[int]]
@@ -23,33 +22,41 @@ STEPS, UNSEEN = 120, 300
 MIN_ACCURACY = 0.9
 """On digits that were not trained on. Guessing gets one tenth."""
 SLOT = "train_digits"
-PARALLEL = ("parallel_map", "parallel_zip", "parallel_reduce", "parallel_matmul")
 BATCH_SIZE = 100  # images, in the evaluation
 
 
-class ReportingEngine(Engine):
-    """An engine that reports each backward pass to a callback: its number, from 1, and the loss.
+class TrainingEngine(Engine):
+    """An engine whose loops are those of the backend "yours": compiled where a student has written module 3.
 
-    It uses the loops of module 3 if the student has written any of them; a strict engine, if all of them are written.
+    It reports each backward pass to a callback: its number, from 1, and the loss.
     """
 
-    def __init__(
-        self, student: Student, report: Callable[[int, float], None] | None = None, *, is_strict: bool = False
-    ) -> None:
-        is_parallel = (all if is_strict else any)(is_written(student, slot) for slot in PARALLEL)
-        super().__init__(student, is_parallel=is_parallel, is_compiled=True)
+    def __init__(self, student: Overlay, report: Callable[[int, float], None] | None = None) -> None:
+        from .student_engine.backend import StudentBackend
+        from .student_engine.engine import StudentEngine
+        from .student_engine.value_engine import StudentValueEngine
+
+        super().__init__(student)
         self.report = report
+        self.yours = StudentValueEngine(StudentBackend(StudentEngine(student)))
+
+    def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
+        """Run map, zip or reduce with an operator."""
+        self.yours.loop(kind, name, out, a, *operands)
+
+    def write(self, slot: str, out: Strided, *operands: Operand) -> None:
+        """Let a convolution or a pooling write a tensor."""
+        self.yours.write(slot, out, *operands)
+
+    def matmul(self, a: Values, b: Values) -> Values:
+        """Multiply matrices."""
+        return Values(self, self.yours.matmul(a, b).data)
 
     def backward(self, root: Variable[Any], d: Numbers | Values | None = None) -> None:
         """Run the backward pass, and report the loss."""
         super().backward(root, d)
         if self.report:
             self.report(self.backwards, float(np.sum(root.value.array())))
-
-
-def is_written(student: Student, slot: str) -> bool:
-    """Return whether the student has written a slot."""
-    return student.is_from_student(slot) if isinstance(student, Overlay) else not is_unwritten(getattr(student, slot))
 
 
 def digits(seed: int) -> tuple[Digits, Digits]:
@@ -82,17 +89,23 @@ def predict(engine: Engine, network: Network, images: Array) -> Array:
 def missing(folder: Path, tasks: Sequence[Assignment], training: Digits) -> list[tuple[str, str]]:
     """Return (slot, task) of what training needs and is not written yet: what an overlay lends in one step."""
     student = Overlay(folder, tuple(tasks))
-    engine = ReportingEngine(student, is_strict=True)
+    engine = TrainingEngine(student)
     images, labels = training[0][:20], training[1][:20]
     accuracy(engine, getattr(student, SLOT)(engine, list(images), labels, 1, 0), (images[:1], labels[:1]))
-    home = {slot: task.id for task in tasks for slot in task.slots}
-    return sorted([(slot, home[slot]) for slot in student.lent], key=lambda pair: pair[::-1])
+    return lent_slots(student)
 
 
-def describe_missing(slots: Sequence[tuple[str, str]]) -> str:
-    """Describe (slot, task) pairs that are still to be written."""
-    names = ", ".join(f"{slot} ({task})" for slot, task in slots)
-    return f"with --strict nothing is lent, and at least these are still to be written: {names}"
+def lent_slots(student: Overlay) -> list[tuple[str, str]]:
+    """Return (slot, task) of all functions that were lent, in the order of the tasks."""
+    return sorted([(slot, student.home[slot].id) for slot in student.lent], key=lambda pair: pair[::-1])
+
+
+def refuse_loans(slots: Sequence[tuple[str, str]]) -> None:
+    """Raise NotDoneYet if there are (slot, task) pairs that are still to be written."""
+    if slots:
+        names = ", ".join(f"{slot} ({task})" for slot, task in slots)
+        message = f"with --strict nothing is lent, and at least these are still to be written: {names}"
+        raise NotDoneYet(slots[0][1], message)
 
 
 def main(folder: Path, arguments: Sequence[str] | None = None) -> None:
@@ -113,18 +126,20 @@ def main(folder: Path, arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
 
     try:
-        if options.strict and (slots := missing(folder, TASKS, training)):
-            raise NotDoneYet(slots[0][1], describe_missing(slots))
-        student = Student(folder, TASKS, None) if options.strict else Overlay(folder, TASKS)
-        engine = ReportingEngine(student, report, is_strict=options.strict)
+        if options.strict:
+            refuse_loans(missing(folder, TASKS, training))
+        student = Overlay(folder, TASKS)
+        engine = TrainingEngine(student, report)
         network = getattr(student, SLOT)(engine, list(training[0]), training[1], options.steps, options.seed)
-    except NotDoneYet as error:
+        if options.strict:
+            refuse_loans(lent_slots(student))
+    except (CourseError, NotDoneYet) as error:
         raise SystemExit(str(error)) from None
     right = accuracy(engine, network, unseen)
     summary = (
         f"{right:.1%} of {UNSEEN} digits that it had not seen are read right",
         engine.share(),
-        engine.serial.summary(),
+        engine.yours.serial.summary(),
     )
     sys.stdout.write("".join(f"{line}\n" for line in summary if line))
 

@@ -9,27 +9,18 @@ The engine has no arithmetic, no indexing, no loops over elements and no derivat
 history of values.
 """
 
-from collections import Counter
 from collections.abc import Callable
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from ..core.indexing import Shape
 from . import oracle
 from .overlay import Overlay, Share, count_slots_once, share_of
 from .strided import Strided
 from .student import Student
-from .values import Numbers, Operand, Values, values_of
+from .values import Numbers, Operand, ValueEngine, Values
 from .variables import Call, Context, Function, Scalar, Tensor, Variable, VariableT, unit_gradient
 
-if TYPE_CHECKING:
-    from .engine_parallel import Parallel
-    from .engine_serial import Serial
 
-
-class Engine:
+class Engine(ValueEngine):
     """Creates scalars and tensors, and computes with the slots of a student or of the oracle.
 
     Parameters
@@ -37,10 +28,6 @@ class Engine:
     student : Student, optional
         The source of the slots. An `Overlay` lends functions that are not written yet, a `Student` does not. Default: the
         oracle lends all slots.
-    is_parallel : bool
-        True to use the compiled map, zip, reduce and matmul of tasks 3.1 and 3.2 instead of the loops of 2.3.
-    is_compiled : bool
-        True to compile the student's convolutions and pooling too, if Numba can compile them unchanged.
 
     Examples
     --------
@@ -57,15 +44,11 @@ class Engine:
     all_backwards = 0
     """Number of backward passes of all engines."""
 
-    def __init__(self, student: Student | None = None, *, is_parallel: bool = False, is_compiled: bool = False) -> None:
+    def __init__(self, student: Student | None = None) -> None:
         self.student = Overlay() if student is None else student
-        self.is_parallel, self.is_compiled = is_parallel, is_compiled
         self.backwards = 0
         """Number of backward passes."""
         self._slots: dict[str, oracle.Slot] = {}
-        self._theirs: dict[str, bool] = {}
-        self._parallel: Parallel | None = None
-        self._serial: Serial | None = None
 
     def slot(self, name: str) -> Any:
         """Return the function or class of a slot."""
@@ -76,12 +59,7 @@ class Engine:
 
     def share(self) -> Share:
         """Return how many of the calls so far ran the student's functions."""
-        return share_of(self.student.calls, self.lent)
-
-    @property
-    def lent(self) -> Counter[str]:
-        """Return the number of calls of each lent function."""
-        return self.student.lent if isinstance(self.student, Overlay) else Counter()
+        return share_of(self.student.calls, self.student.lent)
 
     # variables
 
@@ -122,31 +100,17 @@ class Engine:
         if isinstance(given, Variable):
             name = type(given).__name__
             raise TypeError(f"expected numbers, lists or an array, got a {name}: use it as it is, or its .value")
-        return values_of(self, x)
-
-    def fresh(self, shape: Shape) -> Strided:
-        """Allocate a result in row-major order."""
-        shape = tuple(shape)
-        return Strided(np.empty(max(prod(shape), 1)), shape, self.slot("row_major_strides")(shape), 0)
+        return super().values(x)
 
     def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
-        """Run map, zip or reduce with an operator: compiled if enabled and possible, else the loop of task 2.3.
-
-        A slot that the loop calls for each element counts once.
-        """
-        if self.is_parallel and self.parallel.takes(name):
-            self.parallel.run(kind, name, out, a, *operands)
-            return
+        """Run map, zip or reduce of task 2.3 with an operator. A slot that it calls for each element counts once."""
         run, operator = self.slot(f"tensor_{kind}"), self.operator(name)
-        with count_slots_once(self.student.calls, self.lent):
+        with count_slots_once(self.student.calls, self.student.lent):
             run(operator, out, a, *operands)
 
     def write(self, slot: str, out: Strided, *operands: Operand) -> None:
         """Let a slot of module 4 write a tensor. A slot that it calls for each element counts once."""
-        if self.is_compiled and self.is_from_student(slot):
-            self.serial.run(slot, out, *operands)
-            return
-        with count_slots_once(self.student.calls, self.lent):
+        with count_slots_once(self.student.calls, self.student.lent):
             self.slot(slot)(out, *operands)
 
     def operator(self, name: str) -> Callable[..., float]:
@@ -158,38 +122,10 @@ class Engine:
     def matmul(self, a: Values, b: Values) -> Values:
         """Multiply matrices with the matmul of task 3.2, or by zip and reduce if task 2.3 is the student's."""
         shape = (*self.slot("broadcast_shape")(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        if not self.is_parallel and self.is_from_student("tensor_zip") and self.is_from_student("tensor_reduce"):
+        if self.student.is_from_student("tensor_zip") and self.student.is_from_student("tensor_reduce"):
             rows = a.reshape((*a.shape, 1))
             columns = b.reshape((*b.shape[:-2], 1, *b.shape[-2:]))
             return rows.zip("mul", columns).reduce("add", -2, 0.0).reshape(shape)
         out = self.fresh(shape)
-        (self.parallel.matmul if self.is_parallel else self.slot("parallel_matmul"))(out, a.data, b.data)
+        self.slot("parallel_matmul")(out, a.data, b.data)
         return Values(self, out)
-
-    @property
-    def parallel(self) -> "Parallel":
-        """Return the loops of module 3."""
-        if self._parallel is None:
-            from .engine_parallel import Parallel
-
-            self._parallel = Parallel(self.student, self.is_from_student)
-        return self._parallel
-
-    @property
-    def serial(self) -> "Serial":
-        """Return the compiled loops of module 4."""
-        if self._serial is None:
-            from .engine_serial import Serial
-
-            self._serial = Serial(self.student, self.lent)
-        return self._serial
-
-    def is_from_student(self, slot: str) -> bool:
-        """Return whether the student has written a slot."""
-        if slot not in self._theirs:
-            if isinstance(self.student, Overlay):
-                self._theirs[slot] = self.student.is_from_student(slot)
-            else:
-                task = self.student.home.get(slot)
-                self._theirs[slot] = task is not None and self.student.task in (None, task)
-        return self._theirs[slot]

@@ -34,7 +34,6 @@ class Overlay(Student):
 
     def __init__(self, folder: Path | None = None, tasks: tuple[Assignment, ...] = ()) -> None:
         super().__init__(folder or Path(), tasks if folder else (), None)
-        self.lent: Counter[str] = Counter()
         self._loans: dict[str, Slot] = {}
 
     def __getattr__(self, slot: str) -> Any:

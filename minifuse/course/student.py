@@ -45,6 +45,8 @@ class Student:
     def __init__(self, folder: Path, tasks: tuple[Assignment, ...], task: Assignment | None) -> None:
         self.folder, self.tasks, self.task = folder.resolve(), tasks, task
         self.calls: Counter[str] = Counter()
+        self.lent: Counter[str] = Counter()
+        """Number of calls of each function that is lent."""
         self.notes: list[str] = []
         """Remarks of checks on a right solution."""
         self.share = 1.0
@@ -67,6 +69,10 @@ class Student:
                 task.id, f"{task.file} has no {slot}; write it, or restore the stub: minifuse course reset {task.id}"
             )
         return vars(module)[slot]
+
+    def is_from_student(self, slot: str) -> bool:
+        """Return whether a slot is the student's own."""
+        return slot in self.home and self.task in (None, self.home[slot])
 
     def raw(self, slot: str) -> FunctionType:
         """Return a function without its counter, to compile or trace it. The caller calls `count`."""

@@ -17,16 +17,26 @@ Operand = Strided | Shape | float
 
 
 class ValueEngine(Protocol):
-    """The methods of an engine that `Values` uses."""
+    """The engine of `Values`: it allocates results, and runs the loops of slots over them."""
 
     def slot(self, name: str) -> Any:
         """Return the function of a slot."""
 
     def values(self, x: "Numbers | Values") -> "Values":
-        """Return numbers as a tensor."""
+        """Convert numbers, nested lists, an array or a `Strided` to `Values`; return `Values` unchanged."""
+        if isinstance(x, Values):
+            return x
+        if isinstance(x, Strided):
+            return Values(self, x)
+        array = np.array(x, np.float64)
+        out = self.fresh(array.shape)
+        out.storage[: array.size] = array.ravel()
+        return Values(self, out)
 
     def fresh(self, shape: Shape) -> Strided:
-        """Allocate a result."""
+        """Allocate a result in row-major order."""
+        shape = tuple(shape)
+        return Strided(np.empty(max(prod(shape), 1)), shape, self.slot("row_major_strides")(shape), 0)
 
     def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
         """Run map, zip or reduce with an operator."""
@@ -155,15 +165,3 @@ class Values:
         return self.engine.values(other) - self
 
     __radd__, __rmul__ = __add__, __mul__
-
-
-def values_of(engine: ValueEngine, x: Numbers | Values) -> Values:
-    """Convert numbers, nested lists or an array to `Values`; return `Values` unchanged."""
-    if isinstance(x, Values):
-        return x
-    if isinstance(x, Strided):
-        return Values(engine, x)
-    array = np.array(x, np.float64)
-    out = engine.fresh(array.shape)
-    out.storage[: array.size] = array.ravel()
-    return Values(engine, out)

@@ -14,12 +14,12 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.core.errors import GradientError, NotDoneYet, ShapeError
 from minifuse.course import oracle, todo, workspace
-from minifuse.course.assembly import engine_of
 from minifuse.course.engine import Engine
-from minifuse.course.engine_parallel import compile_operator
 from minifuse.course.oracle.ufuncs import ON_ARRAYS
-from minifuse.course.overlay import count_slots_once, is_unwritten
-from minifuse.course.registry import task_named
+from minifuse.course.overlay import Overlay, count_slots_once, is_unwritten
+from minifuse.course.registry import TASKS, task_named
+from minifuse.course.student import Student
+from minifuse.course.student_engine.compiled_loops import compile_operator
 from tests.course.make_stubs import REFERENCE
 
 NUMBERS = [-np.inf, -700.0, -2.5, -1.0, -0.0, 0.0, 1e-9, 0.3, 1.0, 1.000001, 2.5, 700.0, np.inf]
@@ -44,6 +44,11 @@ def solve(folder, *slots):
         file = task_named(slot).file
         part = workspace.definition_of((REFERENCE / file).read_text(), slot)
         (folder / file).write_text(workspace.replace_definition((folder / file).read_text(), slot, part))
+
+
+def engine_of(folder, *, is_strict=False):
+    """An engine over the functions of a folder, which lends what is not written, or nothing."""
+    return Engine(Student(folder, TASKS, None) if is_strict else Overlay(folder, TASKS))
 
 
 def of_scalars(engine):
@@ -106,27 +111,31 @@ def test_tensors_of_the_oracle_have_their_derivatives():
 
 
 @pytest.mark.parametrize("is_strict", [False, True])
-@pytest.mark.parametrize("is_parallel", [False, True])
-def test_a_solved_folder_computes_the_same_by_itself(solved, is_strict, is_parallel):
-    engine = engine_of(solved, is_strict=is_strict, is_parallel=is_parallel)
+def test_a_solved_folder_computes_the_same_by_itself(solved, is_strict):
+    engine = engine_of(solved, is_strict=is_strict)
     for compute in (of_scalars, of_tensors):
         for got, expected in zip(compute(engine), compute(Engine()), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-12)
     share = engine.share()
     assert not share.lent
     assert share.of_calls == 1
-    loops = {slot for slot in share.theirs if slot.startswith(("parallel_", "tensor_"))}
-    assert loops >= ({f"parallel_{kind}" for kind in ("map", "zip", "reduce", "matmul")} if is_parallel else {"tensor_zip"})
-    assert {"add", "row_major_strides", "broadcast_shape", "chain_rule", "topological_order", "TensorMul", "Add"} <= set(
-        share.theirs
-    )
+    assert {
+        "tensor_zip",
+        "add",
+        "row_major_strides",
+        "broadcast_shape",
+        "chain_rule",
+        "topological_order",
+        "TensorMul",
+        "Add",
+    } <= set(share.theirs)
 
 
 def test_a_fresh_folder_runs_on_the_oracle(fresh):
     engine = engine_of(fresh)
     assert of_tensors(engine) == of_tensors(Engine())
     assert not engine.share().theirs
-    assert engine.share().lent == tuple(sorted(engine.lent))
+    assert engine.share().lent == tuple(sorted(engine.student.lent))
 
 
 def test_a_fresh_folder_says_what_is_missing_when_nothing_is_lent(fresh):
@@ -136,8 +145,8 @@ def test_a_fresh_folder_says_what_is_missing_when_nothing_is_lent(fresh):
     with pytest.raises(NotDoneYet, match=re.escape("2.1a")):
         engine.tensor([1.0])
     solve(fresh, "row_major_strides", "broadcast_shape", "mul")
-    x = engine_of(fresh, is_strict=True, is_parallel=True).values([1.0])
-    with pytest.raises(NotDoneYet, match=re.escape("3.1b")):
+    x = engine_of(fresh, is_strict=True).values([1.0])
+    with pytest.raises(NotDoneYet, match=re.escape("2.3b")):
         x.zip("mul", x)
 
 

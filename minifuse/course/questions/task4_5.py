@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..capstone import SLOT, Digits, ReportingEngine, batches, missing, predict
+from ..capstone import SLOT, Digits, TrainingEngine, batches, lent_slots, missing, predict, refuse_loans
 from ..engine import Engine
 from ..overlay import Overlay
 from ..strided import Array
@@ -77,13 +77,13 @@ def ask_dropped(student: Student, case: tuple[Array, list[int]]) -> tuple[Array,
     return once, again, alone, [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
 
 
-class RecordingEngine(ReportingEngine):
+class RecordingEngine(TrainingEngine):
     """An engine that records the losses that go backward, on whatever way, and on any engine of this class."""
 
     losses: ClassVar[list[float]] = []
 
-    def __init__(self, student: Student, *, is_strict: bool = False) -> None:
-        super().__init__(student, is_strict=is_strict)
+    def __init__(self, student: Overlay) -> None:
+        super().__init__(student)
         self.first: dict[Tensor, Array] = {}
         """Values of the tensors with gradients when they were created."""
         self.latest: dict[Tensor, Values] = {}
@@ -173,18 +173,19 @@ def ask_misled(student: Student, case: Training) -> tuple[npt.NDArray[np.int64] 
 def ask_trained(student: Student, case: Training) -> Trained:
     """Train on the student's engine; what is not written is lent, unless the whole folder is judged."""
     images, labels, steps, seed, others = case
-    is_strict = student.task is None
-    mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
-    engine = RecordingEngine(mine, is_strict=is_strict)
+    mine = Overlay(student.folder, student.tasks)
+    engine = RecordingEngine(mine)
     RecordingEngine.losses.clear()
     network: Any = getattr(mine, SLOT)(engine, list(images), list(labels), steps, seed)
+    if student.task is None:
+        refuse_loans(lent_slots(mine))
     losses, share = [*RecordingEngine.losses], str(engine.share())
     predictions = read_digits(engine, network, others)
     for slot, calls in mine.calls.items():
         if student.task is None or slot in student.task.slots:
             student.calls[slot] += calls
     moved = 0.0 if network is None else engine.moved(network.parameters())
-    return Trained(predictions, losses, share, engine.serial.summary(), engine.accumulates, moved)
+    return Trained(predictions, losses, share, engine.yours.serial.summary(), engine.accumulates, moved)
 
 
 def ask_missing(student: Student, training: Digits) -> list[tuple[str, str]]:

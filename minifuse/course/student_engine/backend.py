@@ -11,9 +11,9 @@ from ...backends.python import PythonBackend
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import CourseError
 from .. import oracle
-from ..engine_parallel import compile_loop, compile_operator, threads_for
 from ..overlay import count_slots_once
 from ..strided import Strided
+from .compiled_loops import compile_loop, compile_operator, threads_for
 from .engine import StudentEngine
 from .operators import BoundOperators, name_of
 
@@ -83,7 +83,7 @@ class StudentBackend(Backend):
             self.call_compiled(MATMUL, (), out, a, b)
             return
         if not self.engine.has("tensor_zip", "tensor_reduce", "add", "mul"):
-            self.engine.lend("matmul")
+            self.engine.lend(MATMUL)
             self._lender.matmul(a, b, out)
             return
         from ...core.operators import add, mul
@@ -109,19 +109,19 @@ class StudentBackend(Backend):
 
     def run(self, kind: str, op: ScalarFunction | str, out: Operand, a: Operand, *rest: Any) -> None:
         """Run a loop with an operator, or with the function of a name: compiled, in Python, or lent by the library."""
-        function, names = self.operators.bind(op)
+        function, names, calls = self.operators.bind(op)
         terms = a.layout.size if kind == "reduce" else 1
         is_exact = all(terms * largest_integer(x) < LARGEST for x in (a, *rest) if isinstance(x, Operand))
-        if self.engine.has(COMPILED[kind]) and is_exact:
+        if self.engine.has(COMPILED[kind], *calls) and is_exact:
             compiled = self.compiled_operator(function)
             if compiled is not None and self.call_compiled(COMPILED[kind], (compiled,), out, a, *rest):
-                self.note(op, names)
+                self.note(op, (*names, *calls))
                 return
         if self.engine.has(IN_PYTHON[kind]):
             self.note(op, names)
             self.call_in_python(IN_PYTHON[kind], function, out, a, *rest)
             return
-        self.engine.lend(kind)
+        self.engine.lend(IN_PYTHON[kind])
         self.note(op, names)
         if isinstance(op, str):
             of_arrays = function if names else oracle.function(op)  # which its loop knows as a function of whole arrays
@@ -142,7 +142,7 @@ class StudentBackend(Backend):
     def call_in_python(self, slot: str, function: Callable[..., Any], out: Operand, *operands: Any) -> None:
         """Run a loop in Python; other functions of the student's that it calls count once."""
         result = out if out.data.dtype == wide(out.data.dtype) else Operand.from_array(np.empty(out.layout.shape))
-        with np.errstate(all="ignore"), count_slots_once(self.engine.student.calls), self.explaining(slot):
+        with np.errstate(all="ignore"), count_slots_once(self.engine.student.calls, self.engine.lent), self.explaining(slot):
             self.engine.slot(slot)(function, strided(result), *[strided(x) for x in operands])
         if result is not out:
             with np.errstate(all="ignore"):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ..overlay import Overlay, Share, share_of
-from ..registry import TASKS
 
 
 class StudentEngine:
@@ -14,17 +13,12 @@ class StudentEngine:
 
     Parameters
     ----------
-    folder : Path
-        The folder of the student's files.
-
-    Raises
-    ------
-    CourseError
-        The folder has none of the course's files.
+    student : Overlay
+        The functions of a folder; those that are not written are lent.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.student = Overlay(folder, TASKS)
+    def __init__(self, student: Overlay) -> None:
+        self.student = student
         self._slots: dict[str, Callable[..., Any] | None] = {}
 
     def slot(self, name: str) -> Any:

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...backends.base import ScalarFunction
 from ...core.operators import Operator
-from ..oracle.module0 import add, eq, exp, inv, log, lt, maximum, mul, neg, relu, sigmoid
 from ..oracle.ufuncs import ON_ARRAYS
+from .compiled_loops import slots_in
 from .engine import StudentEngine
 
-SAME = {f.__name__: f for f in (add, eq, exp, log, lt, maximum, mul, neg, relu, sigmoid)}
+if TYPE_CHECKING:
+    from ..oracle.module0 import add, inv, lt, maximum, mul, neg
+
+SAME = frozenset({"add", "eq", "exp", "log", "lt", "maximum", "mul", "neg", "relu", "sigmoid"})
 """The functions of task 0.1 that are an operator of minifuse as they are."""
 
 
@@ -35,9 +38,19 @@ def minimum(x: float, y: float) -> float:
 
 
 COMPOSED: dict[str, Callable[..., float]] = {f.__name__: f for f in (sub, div, gt, minimum)}
-"""Operators that are made of several of task 0.1."""
+"""Operators that are made of several of task 0.1. Their global names are bound to a student's functions."""
 OPERATORS = tuple(sorted({*SAME, "inv"}))
 """The functions of task 0.1 that an engine uses."""
+
+
+class BoundOperator(NamedTuple):
+    """An operator as a function of numbers."""
+
+    function: Callable[..., Any]
+    names: tuple[str, ...] = ()
+    """The student's functions that it consists of; none if the library lends it."""
+    calls: frozenset[str] = frozenset()
+    """The slots that these call in turn. Python counts their calls, compiled code does not."""
 
 
 class BoundOperators:
@@ -45,33 +58,36 @@ class BoundOperators:
 
     def __init__(self, engine: StudentEngine) -> None:
         self.engine = engine
-        self._bound: dict[ScalarFunction | str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self._bound: dict[ScalarFunction | str, BoundOperator] = {}
 
-    def bind(self, op: ScalarFunction | str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        """Return an operator as a function of numbers, and the names of the student's functions that it calls.
-
-        A str names a function of task 0.1. There are no names if the library lends the function.
-        """
+    def bind(self, op: ScalarFunction | str) -> BoundOperator:
+        """Return an operator; a str names a function of task 0.1."""
         if op not in self._bound:
             self._bound[op] = self.look_up(op)
         return self._bound[op]
 
-    def look_up(self, op: ScalarFunction | str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def look_up(self, op: ScalarFunction | str) -> BoundOperator:
         """Return what `bind` returns."""
         if isinstance(op, str):
-            return (self.engine.raw(op), (op,)) if self.engine.has(op) else (ON_ARRAYS[op], ())
+            return self.written(op) if self.engine.has(op) else BoundOperator(ON_ARRAYS[op])
         if not isinstance(op, Operator):
-            return op, ()
+            return BoundOperator(op)
         if op.name in SAME and self.engine.has(op.name):
-            return self.engine.raw(op.name), (op.name,)
+            return self.written(op.name)
         if op.name in COMPOSED:
             function = COMPOSED[op.name]
             assert isinstance(function, FunctionType)
             needs = function.__code__.co_names
             if self.engine.has(*needs):
                 namespace = {"__name__": __name__} | {name: self.engine.raw(name) for name in needs}
-                return FunctionType(function.__code__, namespace, op.name), needs
-        return op.body, ()
+                calls = frozenset[str]().union(*[self.written(name).calls for name in needs])
+                return BoundOperator(FunctionType(function.__code__, namespace, op.name), needs, calls)
+        return BoundOperator(op.body)
+
+    def written(self, name: str) -> BoundOperator:
+        """Return a function that the student has written."""
+        function = self.engine.raw(name)
+        return BoundOperator(function, (name,), frozenset(slots_in(function, self.engine.student)))
 
 
 def name_of(op: ScalarFunction | str) -> str:

@@ -1,22 +1,20 @@
 """Tensors without history for the classes of tasks 2.4 and 4.4: their loops are those of the backend "yours"."""
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...backends.operand import Operand
-from ...core.indexing import Shape
 from ...core.layout import Layout
-from ..engine_serial import Serial
 from ..overlay import count_slots_once
 from ..strided import Strided
-from ..values import Numbers, Values, values_of
+from ..values import Numbers, ValueEngine, Values
 from ..values import Operand as Argument
 from .backend import Explaining, StudentBackend, strided
+from .serial_loops import Serial
 
 
-class StudentValueEngine:
+class StudentValueEngine(ValueEngine):
     """The engine of `Values` on which `forward` and `backward` of a student's classes compute.
 
     Parameters
@@ -27,7 +25,7 @@ class StudentValueEngine:
 
     def __init__(self, backend: StudentBackend) -> None:
         self.backend, self.engine = backend, backend.engine
-        self.serial = Serial(self.engine.student, self.engine.lent)
+        self.serial = Serial(self.engine.student)
 
     def slot(self, name: str) -> Any:
         """Return a student's function or class, or the one that the course lends."""
@@ -37,12 +35,7 @@ class StudentValueEngine:
         """Convert numbers, nested lists, an array or a `Strided` to `Values`; an array of float64 is not copied."""
         if isinstance(x, np.ndarray) and x.dtype == np.float64:
             return Values(self, strided(Operand.from_array(x)))
-        return values_of(self, x)
-
-    def fresh(self, shape: Shape) -> Strided:
-        """Allocate a result in row-major order."""
-        shape = tuple(shape)
-        return Strided(np.empty(max(prod(shape), 1)), shape, self.slot("row_major_strides")(shape), 0)
+        return super().values(x)
 
     def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Argument) -> None:
         """Run map, zip or reduce with an operator of task 0.1."""

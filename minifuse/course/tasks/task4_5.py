@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import NotDoneYet
-from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, describe_missing, digits
+from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, digits, refuse_loans
 from ..cases import among
 from ..check import agreement, current, in_turn
 from ..draw import rows
@@ -139,9 +138,7 @@ def check_all_written(student: StudentProcess) -> None:
     """Raise NotDoneYet with the names of missing slots, if the folder alone cannot train the network."""
     training, _ = digits(0)
     with StudentProcess(student.folder, student.tasks, TASK) as lending:
-        slots = lending.ask(ask_missing, (training[0][:20], training[1][:20]))
-    if slots:
-        raise NotDoneYet(slots[0][1], describe_missing(slots))
+        refuse_loans(lending.ask(ask_missing, (training[0][:20], training[1][:20])))
 
 
 def drops(student: StudentProcess, effort: Effort) -> None:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import compiled
-from .engine_parallel import without_counters
-from .overlay import count_slots_once
-from .strided import Strided
-from .student import Student
-from .values import Operand
+from .. import compiled
+from ..overlay import count_slots_once
+from ..strided import Strided
+from ..student import Student
+from ..values import Operand
+from .compiled_loops import without_counters
 
 
 class Loop(NamedTuple):
@@ -34,8 +34,8 @@ class Serial:
     count the same slots as the first one.
     """
 
-    def __init__(self, student: Student, lent: Counter[str]) -> None:
-        self.student, self.lent = student, lent
+    def __init__(self, student: Student) -> None:
+        self.student = student
         self.loops: dict[str, Loop | None] = {}
         """Compiled slots by name; None for one that runs in Python."""
 
@@ -57,9 +57,9 @@ class Serial:
 
     def compile_if_equal(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> Loop | None:
         """Write `out` in Python, and return compiled code if it writes the same values; else None."""
-        before, lent = Counter(self.student.calls), self.lent.total()
+        before, lent = Counter(self.student.calls), self.student.lent.total()
         self.in_python(slot, out, operands)
-        if self.lent.total() > lent:  # calls of the oracle's functions could not be counted in compiled code
+        if self.student.lent.total() > lent:  # calls of the oracle's functions could not be counted in compiled code
             return None
         fresh = out._replace(storage=np.full_like(out.storage, np.nan))
         try:
@@ -84,5 +84,5 @@ class Serial:
 
     def in_python(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> None:
         """Write `out` in Python. A slot that is called for each element counts once."""
-        with count_slots_once(self.student.calls, self.lent):
+        with count_slots_once(self.student.calls, self.student.lent):
             getattr(self.student, slot)(out, *operands)

@@ -9,12 +9,14 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course import compiled, engine_parallel, networks, workspace
+from minifuse.core.errors import CourseError
+from minifuse.course import compiled, networks, workspace
+from minifuse.course.capstone import TrainingEngine
 from minifuse.course.engine import Engine
-from minifuse.course.engine_parallel import MAX_SERIAL_STEPS, slots_in, threads_for
 from minifuse.course.overlay import Overlay
 from minifuse.course.registry import TASKS
-from minifuse.course.student import Student
+from minifuse.course.student_engine import backend
+from minifuse.course.student_engine.compiled_loops import MAX_SERIAL_STEPS, slots_in, threads_for
 from tests.course.make_stubs import REFERENCE
 
 
@@ -22,10 +24,10 @@ from tests.course.make_stubs import REFERENCE
 def engine(tmp_path):
     """An engine over the reference solutions, in one file of which a function is written anew."""
 
-    def made(file="convolution.py", more="", **options):
+    def made(file="convolution.py", more="", kind=TrainingEngine):
         folder = Path(shutil.copytree(REFERENCE, tmp_path / "mine", dirs_exist_ok=True))
         (folder / file).write_text((REFERENCE / file).read_text() + "\n\n" + more)
-        return Engine(Student(folder, TASKS, None), **{"is_compiled": True} | options)
+        return kind(Overlay(folder, TASKS))
 
     return made
 
@@ -43,13 +45,14 @@ def of_two_layers(engine):
 
 
 def test_compiled_loops_compute_and_count_what_python_does(engine):
-    in_python, fast = engine(is_compiled=False), engine()
+    in_python, fast = engine(kind=Engine), engine()
     for expected, got in zip(of_two_layers(in_python), of_two_layers(fast), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
-    assert fast.student.calls == in_python.student.calls
     slots = ["conv1d", "conv1d_input_gradient", "conv1d_weight_gradient", "max_pool", "max_pool_gradient"]
-    assert sorted(fast.serial.loops) == slots
-    assert fast.serial.summary() == f"{', '.join(slots)} ran compiled by Numba"
+    for slot in (*slots, "conv_size", "place", "TensorMul"):
+        assert fast.student.calls[slot] == in_python.student.calls[slot]
+    assert sorted(fast.yours.serial.loops) == slots
+    assert fast.yours.serial.summary() == f"{', '.join(slots)} ran compiled by Numba"
 
 
 MAX_POOL = """
@@ -68,8 +71,8 @@ def test_a_loop_that_cannot_run_compiled_runs_in_python(engine, written):
     x = found.tensor(np.arange(16.0).reshape(1, 1, 4, 4))
     for _ in range(2):
         y = networks.max_pool(x, (2, 2))
-    assert found.serial.loops == {"max_pool": None}
-    assert found.serial.summary().startswith("max_pool ran in Python")
+    assert found.yours.serial.loops == {"max_pool": None}
+    assert found.yours.serial.summary().startswith("max_pool ran in Python")
     assert found.student.calls["max_pool"] == 2
     if written == AS_GENERATOR:
         assert y.tolist() == [[[[5, 7], [13, 15]]]]
@@ -79,11 +82,10 @@ def test_an_error_of_compiled_code_is_pythons(engine):
     """The second call leaves the storage, where the first did not."""
     found = engine("pooling.py", MAX_POOL.format("inputs.storage[12 + x]"))
     networks.max_pool(found.tensor(np.arange(16.0).reshape(1, 1, 4, 4)), (2, 2))
-    assert found.serial.loops["max_pool"]
-    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 12") as caught:
+    assert found.yours.serial.loops["max_pool"]
+    with pytest.raises(CourseError, match=r"IndexError: index 12 is out of bounds .* at pooling.py:\d+; run: .* check 4.3"):
         networks.max_pool(found.tensor(np.arange(12.0).reshape(1, 1, 3, 4)), (2, 2))
-    assert caught.traceback[-1].path.name == "pooling.py"
-    assert found.serial.loops["max_pool"] is None
+    assert found.yours.serial.loops["max_pool"] is None
 
 
 def test_lent_functions_inside_a_loop_are_counted(tmp_path, monkeypatch):
@@ -92,18 +94,17 @@ def test_lent_functions_inside_a_loop_are_counted(tmp_path, monkeypatch):
     workspace.init(tmp_path / "mine")
     more = "\n\nfrom tensors import position_of\n\n\ndef place(x, *i):\n    return position_of(i, x.strides, x.offset)\n"
     (tmp_path / "mine" / "pooling.py").write_text((REFERENCE / "pooling.py").read_text() + more)
-    lending = Engine(Overlay(tmp_path / "mine", TASKS), is_compiled=True)
+    lending = TrainingEngine(Overlay(tmp_path / "mine", TASKS))
     for _ in range(3):
         networks.max_pool(lending.constant(np.ones((1, 1, 2, 2))), (2, 2))
-    assert lending.lent["position_of"] == lending.student.calls["max_pool"] == 3
-    assert lending.serial.loops == {"max_pool": None}
+    assert lending.student.lent["position_of"] == lending.student.calls["max_pool"] == 3
+    assert lending.yours.serial.loops == {"max_pool": None}
     assert not tried
-    assert not Engine(Overlay(tmp_path / "mine", TASKS)).is_compiled
 
 
 def test_an_operator_is_counted_with_what_it_calls(engine, tmp_path, monkeypatch):
     operators = "\n\ndef sigmoid(x):\n    return inv(add(1.0, exp(neg(x))))\n\n\ndef exp(x):\n    return math.exp(x)\n"
-    found = engine("operators.py", operators, is_parallel=True)
+    found = engine("operators.py", operators)
     assert slots_in(found.student.raw("sigmoid"), found.student) == {"inv", "add", "exp", "neg"}
     before = Counter(found.student.calls)
     found.values([0.0]).map("sigmoid")
@@ -112,10 +113,10 @@ def test_an_operator_is_counted_with_what_it_calls(engine, tmp_path, monkeypatch
     text = (tmp_path / "mine" / "operators.py").read_text() + "\n\ndef exp(x):\n    return todo('0.1k')\n"
     (tmp_path / "mine" / "operators.py").write_text(text)
     tried = []
-    monkeypatch.setattr(engine_parallel, "compile_operator", lambda function: tried.append(function.__name__))
-    lending = Engine(Overlay(tmp_path / "mine", TASKS), is_parallel=True)
+    monkeypatch.setattr(backend, "compile_operator", lambda function: tried.append(function.__name__))
+    lending = TrainingEngine(Overlay(tmp_path / "mine", TASKS))
     assert lending.values([0.0]).map("sigmoid").tolist() == [0.5]
-    assert (lending.lent["exp"], lending.parallel.operators["sigmoid"], tried) == (1, None, [])
+    assert (lending.student.lent["exp"], tried) == (1, [])
 
 
 def test_few_steps_run_on_one_thread():

@@ -237,8 +237,9 @@ def sliced(x: Strided, index: object) -> Strided:
     """Index an array of bytes with these strides, and return the layout of the view."""
     base = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.shape, x.strides)
     view = base[numpy_index(index)]
-    at = [array.__array_interface__["data"][0] for array in (base, view)]
-    return Strided(x.storage, view.shape, view.strides, x.offset + at[1] - at[0])
+    first, last = [array.__array_interface__["data"][0] for array in (base, view)]
+    distance = (last - first + 2**63) % 2**64 - 2**63  # addresses below 0 are those at the end of 64 bits
+    return Strided(x.storage, view.shape, view.strides, x.offset + distance)
 
 
 @answers

@@ -31,6 +31,8 @@ VALUES, SLOPES, APART, ALL_VALUES, ALL_SLOPES = (
 )
 RTOL = 4e-15
 """Of values and derivatives: some 20 rounding errors. The formulas have at most five operations."""
+KEYS, SAME_KEYS = (2.0, 3.0), ((2.0, -1.0), (5.0, 3.0), (1.0, 4.0), (1.0, 6.0), (3.0, 2.0))
+"""Inputs, and others of which the first, the second, the sum or the product is the same, or both in another order."""
 TINY, ROUNDING = 1e-300, 1e-15  # smaller floats have fewer digits; absolute error of a sigmoid
 FORMULAS = {
     "Add": "x + y",
@@ -121,6 +123,18 @@ def several_calls(least: int = 1) -> "SearchStrategy[Calls]":
         made = tuple(drawn[k * k % len(drawn)] for k in range(max(len(drawn), least)))
         again = tuple(draw(st.lists(st.integers(0, len(made) - 1), max_size=3)))
         return Calls(made, (*draw(among(*orders(len(made)))), *again))
+
+    return case()
+
+
+def calls_of_equal_keys() -> "SearchStrategy[Calls]":
+    """Draw two calls of a function that have an input, the sum or the product of their inputs in common."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def case(draw: st.DrawFn) -> Calls:
+        name, other = draw(among("Mul", *TWO)), draw(among(*SAME_KEYS))
+        return Calls(((name, KEYS, 1.0), (name, other, 1.0)), draw(among((0, 1), (1, 0))))
 
     return case()
 
@@ -271,6 +285,7 @@ TASK = Task(
             several_calls,
             ask_several,
             lambda case: several(function_named, case),
+            also=calls_of_equal_keys,
             large=lambda: several_calls(80),
             describe=describe_several,
         ),

@@ -152,6 +152,31 @@ def test_a_mistake_is_a_wrong_result_or_an_error_with_its_line(tmp_path):
         mf.tensor([1.0]).exp()
 
 
+ADDS_ONE = "\n\ndef add(x, y):\n    return x + y + 1\n"
+CATCHES = "\n\ndef add(x, y):\n    try:\n        return x + y + 1\n    except TypeError:\n        return 0\n"
+
+
+@pytest.mark.parametrize("written", [ADDS_ONE, CATCHES], ids=["compiled", "in Python"])
+def test_lent_loops_apply_a_students_operator(tmp_path, written):
+    engine = use_engine(folder(tmp_path, FILES, {"operators.py": written}))
+    for dtype in (mf.float32, mf.float64, mf.int32, mf.int64):
+        x = mf.tensor([[1, 2, 3]], dtype=dtype)
+        y = x + mf.tensor([[10], [20]], dtype=dtype)
+        assert (y.tolist(), y.dtype) == ([[12, 13, 14], [22, 23, 24]], dtype)
+    assert (mf.tensor([2**60]) + 3).tolist() == [2**60 + 4]
+    assert (mf.tensor([1.0, 2.0, 5.0]) * 2).tolist() == [2.0, 4.0, 10.0]
+    assert engine.student.calls["add"] == 5
+    assert engine.student.lent["tensor_zip"] >= 6
+
+
+def test_an_operator_that_raises_in_a_lent_loop_names_its_line(tmp_path):
+    use_engine(folder(tmp_path, FILES, {"operators.py": "\n\ndef add(x, y):\n    return x.nothing + y\n"}))
+    with pytest.raises(
+        CourseError, match=r"add of your engine raised AttributeError: .* at operators\.py:\d+; .* check 0\.1"
+    ):
+        mf.tensor([1.0]) + mf.tensor([2.0])
+
+
 def draw(*shape):
     return np.random.default_rng(len(shape)).normal(size=shape)
 

@@ -1,15 +1,18 @@
 """The backend "yours": map, zip, reduce and matmul by the loops that a student wrote."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from ...backends.base import Backend, Operand, ScalarFunction, identity_for
-from ...backends.python import PythonBackend
+from ...backends.parallel import numba_fallback
+from ...backends.registry import get_backend
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import CourseError
+from ...core.operators import Operator
 from .. import oracle
 from ..overlay import count_slots_once
 from ..strided import Strided
@@ -21,6 +24,7 @@ IN_PYTHON = {"map": "tensor_map", "zip": "tensor_zip", "reduce": "tensor_reduce"
 COMPILED = {"map": "parallel_map", "zip": "parallel_zip", "reduce": "parallel_reduce"}
 """The slots of tasks 2.3 and 3.1 that are the loops of a backend."""
 MATMUL = "parallel_matmul"
+LENDER = "parallel"  # the backend that runs loops which are not written yet
 LARGEST = 2**53  # smaller integers are exact as float64
 MAX_PRODUCTS = 1_000_000  # elements of the temporary array of a matmul that is made of zip and reduce
 
@@ -46,7 +50,6 @@ class StudentBackend(Backend):
 
     def __init__(self, engine: StudentEngine) -> None:
         self.engine, self.operators = engine, BoundOperators(engine)
-        self._lender = PythonBackend()
         self._one_launch = Lock()  # Numba's own threads may be used by one thread at a time
         self._compiled_loops: dict[str, Callable[..., None]] = {}
         self._compiled_operators: dict[Callable[..., Any], Any] = {}
@@ -64,7 +67,7 @@ class StudentBackend(Backend):
         identity = identity_for(op, BY_NUMPY[a.data.dtype])
         if identity is None or not dims:
             self.engine.lend("reduce")
-            self._lender.reduce(op, a, out, dims)
+            get_backend(LENDER).reduce(op, a, out, dims)
             return
         for dim in dims[:-1]:
             shape = tuple(1 if d == dim else n for d, n in enumerate(a.layout.shape))
@@ -84,7 +87,7 @@ class StudentBackend(Backend):
             return
         if not self.engine.has("tensor_zip", "tensor_reduce", "add", "mul"):
             self.engine.lend(MATMUL)
-            self._lender.matmul(a, b, out)
+            get_backend(LENDER).matmul(a, b, out)
             return
         from ...core.operators import add, mul
 
@@ -123,14 +126,18 @@ class StudentBackend(Backend):
             return
         self.engine.lend(IN_PYTHON[kind])
         self.note(op, names)
-        if isinstance(op, str):
+        if names and is_exact and self.compiled_operator(function) is not None:
+            with self.explaining(names[0]):
+                run_in_float64(kind, self.compiled_operator(function), out, a, *rest)
+        elif isinstance(op, str):
             of_arrays = function if names else oracle.function(op)  # which its loop knows as a function of whole arrays
             oracle.function(IN_PYTHON[kind])(of_arrays, strided(out), strided(a), *[strided(x) for x in rest])
-        elif kind == "reduce":
-            dim, _ = rest
-            self._lender.reduce(op, a, out, [dim])
         else:
-            getattr(self._lender, kind)(function, a, *rest, out)
+            is_fast = not names and (isinstance(op, Operator) or self.compiled_operator(function) is not None)
+            lender = get_backend(LENDER if is_fast else "python")
+            operands = [out, [rest[0]]] if kind == "reduce" else [*rest, out]
+            with self.explaining(names[0]) if names else nullcontext():
+                getattr(lender, kind)(function if names and kind != "reduce" else op, a, *operands)
 
     def note(self, op: ScalarFunction | str, names: Sequence[str]) -> None:
         """Count an operator once for a loop."""
@@ -197,6 +204,20 @@ class Explaining:
                 + (f", at {place}" if place else "")
                 + f"; run: minifuse course check {self.engine.student.home[self.slot].id}"
             ) from error
+
+
+def run_in_float64(kind: str, operator: Callable[..., float], out: Operand, a: Operand, *rest: Any) -> None:
+    """Run a loop of the library with an operator that Numba can compile for numbers of float64."""
+    result = out if out.data.dtype == np.float64 else Operand(np.empty(len(out.data)), out.layout)
+    if kind == "reduce":
+        dim, start = rest
+        numba_fallback.reduce(operator, as_float64(a), result, [dim], start)
+    else:
+        operands = [Operand(x.data, x.layout.expand(*out.layout.shape)) for x in map(as_float64, (a, *rest))]
+        numba_fallback.run_elementwise(operator, operands, result)
+    if result is not out:
+        with np.errstate(all="ignore"):
+            out.array()[...] = result.array()
 
 
 def strided(x: Any) -> Any:

@@ -14,18 +14,17 @@ QUESTION = re.compile(
 QUESTIONS = [found.groupdict() for found in QUESTION.finditer(TEXT)]
 
 
-def test_questions_are_numbered_and_of_each_module_of_the_six():
+def test_questions_are_numbered_and_of_each_module():
     assert [int(one["number"]) for one in QUESTIONS] == list(range(1, len(QUESTIONS) + 1))
-    assert len(QUESTIONS) >= 24
     assert len(QUESTIONS) == TEXT.count("\n### ")
     sections = re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
     named = [section.splitlines()[0] for section in sections]
-    assert named == [f"Module {module}: {MODULES[module].lower()}" for module in range(len(named))]
+    assert named == [f"Module {module}: {name.lower()}" for module, name in MODULES.items()]
     assert all(section.count("\n### ") >= 4 for section in sections)
 
 
 def test_the_introduction_says_how_many_questions_there_are():
-    words = {24: "twenty-four", 25: "twenty-five", 26: "twenty-six", 27: "twenty-seven", 28: "twenty-eight"}
+    words = {36: "thirty-six", 37: "thirty-seven", 38: "thirty-eight", 39: "thirty-nine", 40: "forty", 41: "forty-one"}
     assert f"{words[len(QUESTIONS)]} questions" in TEXT
 
 

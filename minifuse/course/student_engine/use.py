@@ -40,7 +40,7 @@ def use_engine(folder: Path | str) -> StudentEngine:
     >>> mf.tensor([1.0, 2.0]).backend     # doctest: +SKIP
     'yours'
     """
-    found = find_folder(Path(folder))
+    found = find_folder(Path(folder), advice="create one: minifuse course init DIR")
     engine = StudentEngine(found)
     for name in (SLOT, *OPERATORS, *IN_PYTHON.values(), *COMPILED.values(), MATMUL, *CLASSES.values()):
         try:

@@ -9,30 +9,38 @@ from typer.core import TyperGroup
 from .. import __version__
 
 
-class Commands(TyperGroup):
-    """The commands below, and `course`, a group of commands that is imported when it is called."""
+class Course(TyperGroup):
+    """The commands of `course`, which are imported when one of them is called or listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names in the order of the help."""
-        return [*super().list_commands(ctx), "course"]
+        self._import_commands()
+        return super().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with a name."""
-        if cmd_name != "course":
-            return super().get_command(ctx, cmd_name)
-        from .course import app as course
+        self._import_commands()
+        return super().get_command(ctx, cmd_name)
 
-        command = typer.main.get_command(course)
-        command.name = cmd_name  # shown in the help
-        return command
+    def _import_commands(self) -> None:
+        """Import the commands, once."""
+        if not self.commands:
+            from .course import app as course
+
+            self.commands.update(typer.main.get_group(course).commands)
 
 
 app = typer.Typer(
-    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="minifuse: a tensor engine to read in a week.",
+)
+app.add_typer(
+    typer.Typer(cls=Course),
+    name="course",
+    no_args_is_help=True,
+    help="Write the engine yourself, one function at a time; minifuse supplies the rest.",
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]

@@ -23,11 +23,7 @@ from .course_grading import grade, similar, workflow
 from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, Tasks, parse_path
 from .output import new_console, print_json
 
-app = typer.Typer(
-    no_args_is_help=True, help="Write the engine yourself, one function at a time; minifuse supplies the rest."
-)
-
-
+app = typer.Typer()
 NOT_CHECKED = "not checked"
 Examples = Annotated[int, typer.Option(min=1, help="Number of examples for each check.")]
 

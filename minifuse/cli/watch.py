@@ -65,14 +65,15 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
     """Start runs, handle events, store results and show the screen. Without a terminal, print results of the shown task."""
     console = new_console()
-    started_number, process, has_new_result, key = 0, None, False, ""
+    started_number, process, has_new_result = 0, None, False
+    contents: verdict_cache.Contents = {}
     try:
         while not watch.is_over:
             if watch.number != started_number:
                 if process:
                     process.cancel()
                 started_number = watch.number
-                key = verdict_cache.key(watch.folder, watch.running) if watch.running else ""
+                contents = verdict_cache.contents_of(watch.folder, watch.running) if watch.running else {}
                 process = start(watch, events, limit_s, is_strict)
             if console.is_terminal or has_new_result:
                 show(watch, console)
@@ -80,7 +81,7 @@ def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: 
             has_new_result = name == "ended" and run_number == watch.number and argument.task == watch.task.id
             is_result = name == "ended" and run_number == watch.number
             if is_result and watch.running and verdict_cache.is_kept(argument, Effort(), is_strict, limit_s):
-                verdict_cache.store(watch.folder, watch.running, argument, key)
+                verdict_cache.store(watch.folder, watch.running, argument, contents)
             if run_number in (0, watch.number):
                 getattr(watch, name)(argument)
     finally:
@@ -99,6 +100,7 @@ def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict:
         is_strict=is_strict,
         time_s=limit_s,
         begin=lambda check: events.put(("began", number, check)),
+        drawn=verdict_cache.drawn_cases(watch.running),
     )
 
     def wait() -> None:

@@ -18,7 +18,7 @@ from .asked_once import once
 from .questions.calling import Raised, answer_each
 from .student_process import StudentProcess
 from .task import Check, Effort
-from .verdicts import Refused, StudentError, Wrong
+from .verdicts import Refused, Stopped, StudentError, TimedOut, Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -85,45 +85,58 @@ def agreement(
         True if all cases are asked in one question first, and one by one only if an answer is wrong, to find the smallest
         case. Checks of a task with equal `cases`, `large`, `share`, `send` and `ask` draw and ask once.
     """
-    is_right = agree or same
+    is_right, right_answer = agree or same, expect
 
-    def first_wrong(student: StudentProcess, effort: Effort) -> CaseT | None:
-        """Ask all cases at once, and return the first with a wrong answer."""
-        drawn: list[CaseT] = [
-            *(case for strategy in filter(None, (cases, also)) for case in draw_cases(strategy, effort, share)),
-            *(draw_cases(large, effort, LARGE_SHARE_AT_ONCE) if large else ()),
-        ]
-        current[0] = f"one of {len(drawn)} cases; the first is {describe(drawn[0])}"
-        question = (ask, cases, also, large, share, send, effort)
-        try:
-            sent = [send(case) if send else case for case in drawn]
-            answers: list[Any] = once(
-                student, question, lambda: student.ask(partial(answer_each, ask), sent, keeps_case=True)
-            )
-        except (StudentError, Wrong):
-            return drawn[0]
-        for case, answer in zip(drawn, answers, strict=True):
-            current[0] = describe(case)
+    def answers(student: StudentProcess, effort: Effort, drawn: Sequence[CaseT]) -> Iterator[Any]:
+        """Yield the answers to cases, which are asked in one question or one by one."""
+        sent = (send(case) if send else case for case in drawn)
+        if at_once:
+            current[0] = f"one of {len(drawn)} cases; the first is {describe(drawn[0])}"
+            question = (ask, cases, also, large, share, send, effort)
+            each = partial(answer_each, ask)
+            yield from once(student, question, lambda: student.ask(each, list(sent), keeps_case=True))
+        else:
+            yield from (student.ask(ask, case, keeps_case=True) for case in sent)
+
+    def first_wrong(student: StudentProcess, effort: Effort, drawn: Sequence[CaseT]) -> CaseT | None:
+        """Ask cases, and return the first with a wrong answer."""
+        found = answers(student, effort, drawn)
+        for case in drawn:
             try:
+                answer = next(found)
                 if not is_right(read_answer(read, case, answer) if read else answer, expect(case)):
                     return case
-            except (StudentError, Wrong):
+            except (Stopped, TimedOut):
+                current[0] = current[0] or describe(case)
+                raise
+            except Exception:  # the search has it as well, with its case
                 return case
         return None
 
     def run(student: StudentProcess, effort: Effort) -> None:
         if at_once:
             effort = replace(effort, seed=effort.seed or 0)  # both searches draw the same cases
-            suspect = first_wrong(student, effort)
-            if suspect is None:
-                return
-            search_one_by_one(student, effort)
+        place = student.drawn.place()
+        known = student.drawn.cases_at(place)
+        if at_once and not known:
+            known = [
+                *(case for strategy in filter(None, (cases, also)) for case in draw_cases(strategy, effort, share)),
+                *(draw_cases(large, effort, LARGE_SHARE_AT_ONCE) if large else ()),
+            ]
+        suspect = first_wrong(student, effort, known)
+        tried = search_one_by_one(student, effort) if suspect is not None or not known else known
+        if suspect is not None:
             message = "the answer is wrong after other calls, and right without them: a function must not remember calls"
             raise Wrong(message, case=suspect, case_text=describe(suspect), kind="remembers")
-        search_one_by_one(student, effort)
+        student.drawn.keep(place, tried)
 
-    def search_one_by_one(student: StudentProcess, effort: Effort) -> None:
-        seen: list[Wrong] = []
+    def search_one_by_one(student: StudentProcess, effort: Effort) -> Sequence[CaseT]:
+        """Search for a wrong answer; return the cases that were tried if all are right."""
+        seen, tried = list[Wrong](), list[CaseT]()
+
+        def expect(case: CaseT) -> AnswerT:
+            tried.append(case)
+            return right_answer(case)
 
         def holds(case: CaseT) -> None:
             expected = expect(case)
@@ -159,6 +172,7 @@ def agreement(
                 smallest.drawing = smallest.drawing or list(drawn)
                 smallest.link = smallest.link or (link(smallest.case) if link else "")
             raise
+        return tried
 
     return Check(name, run)
 

@@ -9,7 +9,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, NoReturn, Protocol
@@ -119,6 +119,15 @@ def check_imports(tree: ast.AST, path: Path, may: frozenset[str], siblings: set[
 def instead_of(word: str) -> str:
     """Return what to write instead of a name of DETOURS, after a colon; "" for most."""
     return f": {INSTEAD[word]}" if word in INSTEAD else ""
+
+
+@lru_cache
+def syntax_tree(source: bytes) -> ast.Module | None:
+    """Return the syntax tree of a file; None if it is not valid Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def imported_modules(node: ast.AST) -> list[str]:

@@ -50,6 +50,7 @@ def judge(
         if begin:
             begin(check.name)
         current[0] = ""
+        student.drawn.begin(check.name)
         outcome = outcome_of(check.name, partial(check.run, student, effort), student, task)
         if check is load and outcome.verdict == "passed":
             continue

@@ -7,6 +7,7 @@ becomes a verdict.
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from .drawn_cases import DrawnCases
 from .judge import judge
 from .registry import all_tasks
 from .student_process import MEMORY_BYTES, TIME_S, StudentProcess
@@ -23,6 +24,7 @@ def run(
     runs_all_checks: bool = False,
     time_s: float = TIME_S,
     memory_bytes: int = MEMORY_BYTES,
+    drawn: DrawnCases | None = None,
 ) -> Iterator[Result]:
     """Judge tasks one after the other, and yield the results.
 
@@ -38,6 +40,8 @@ def run(
         True to continue after a check that fails.
     time_s, memory_bytes : float, int
         The limits of the student's code, for each task.
+    drawn : DrawnCases, optional
+        The cases of earlier runs of the task, if it is only one. This run adds its own.
     """
     for task in tasks:
         yield TaskRun(
@@ -48,6 +52,7 @@ def run(
             runs_all_checks=runs_all_checks,
             time_s=time_s,
             memory_bytes=memory_bytes,
+            drawn=drawn,
         ).result()
 
 
@@ -56,7 +61,7 @@ class TaskRun:
 
     Parameters
     ----------
-    folder, task, effort, is_strict, runs_all_checks, time_s, memory_bytes
+    folder, task, effort, is_strict, runs_all_checks, time_s, memory_bytes, drawn
         As for `run`.
     begin : function, optional
         Called with the name of each check before it runs.
@@ -73,14 +78,17 @@ class TaskRun:
         time_s: float = TIME_S,
         memory_bytes: int = MEMORY_BYTES,
         begin: Callable[[str], None] | None = None,
+        drawn: DrawnCases | None = None,
     ) -> None:
         self.task, self.effort, self.runs_all_checks, self.begin = task, effort or Effort(), runs_all_checks, begin
         self._student = StudentProcess(folder, all_tasks(), None if is_strict else task, time_s, memory_bytes)
+        self._student.drawn = drawn or self._student.drawn
 
     def result(self) -> Result:
         """Wait for the result. A run that was cancelled never passes."""
         with self._student:
             result = judge(self._student, self.task, self.effort, self.runs_all_checks, self.begin)
+        self._student.drawn.save()
         return verify_result(result, self.task)
 
     def cancel(self) -> None:

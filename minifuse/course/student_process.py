@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import CourseError, NotDoneYet
 from . import worker
+from .drawn_cases import DrawnCases
 from .imports import Assignment, TaskFile
 from .messages import decode
 from .student import Student
@@ -70,6 +71,8 @@ class StudentProcess:
         """Remarks of checks on a right solution."""
         self.share = 1.0
         """The fraction of the task's points that a check grants."""
+        self.drawn = DrawnCases(None, "")
+        """The cases of earlier runs; none by default."""
         self._errors, self._is_busy = "", False
         self._answers, answers = CONTEXT.Pipe()
         errors, errors_of_child = CONTEXT.Pipe(duplex=False)

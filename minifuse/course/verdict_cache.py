@@ -10,10 +10,10 @@ import ast
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,12 +22,17 @@ from .. import __version__
 from ..runtime import file_trust
 from ..runtime.kernel_files import cache_folder, replace_file
 from . import runner
-from .imports import identifiers, imported_modules
+from .drawn_cases import DrawnCases
+from .imports import identifiers, imported_modules, syntax_tree
 from .registry import all_tasks
 from .student_process import TIME_S
 from .task import Effort, Task
 from .task_folder import SOURCES, task_folder
 from .verdicts import Outcome, Result
+
+Contents = Mapping[str, bytes | None]
+"""The contents of files by name, in alphabetical order; None for a file that cannot be read."""
+COMPUTED = "__import__"  # a name by which a file imports modules that no statement names
 
 
 def entry_folder() -> Path | None:
@@ -43,29 +48,38 @@ def entry_path(folder: Path, task: Task) -> Path | None:
     return entries / f"{name}.json" if entries else None
 
 
-def key(folder: Path, task: Task, *, has_passed: bool = False) -> str:
+def key(contents: Contents, task: Task, *, has_passed: bool = False) -> str:
     """Return the digest of everything that determines the result of a task.
 
     If the task has passed, comments and what other tasks define do not count. Otherwise they do: a result names lines.
     """
-    digest = sha256("\n".join([task.id, *versions(), digest_of_checks(SOURCES), digest_of_checks(task_folder())]).encode())
-    for path in sorted(files_of(folder, task)):
-        content = read_bytes(path)
-        if has_passed and path.name == task.file and content is not None:
+    digest = sha256(key_of_checks(task).encode())
+    for name, content in contents.items():
+        if has_passed and name == task.file and content is not None:
             content = what_counts(content, task)
-        digest.update(f"\n{path.name} {'missing' if content is None else len(content)}\n".encode(errors="surrogateescape"))
+        digest.update(f"\n{name} {'missing' if content is None else len(content)}\n".encode(errors="surrogateescape"))
         digest.update(content or b"")
     return digest.hexdigest()
+
+
+def key_of_checks(task: Task) -> str:
+    """Return what determines the checks of a task: versions, and digests of sources."""
+    return "\n".join([task.id, *versions(), digest_of_checks(SOURCES), digest_of_checks(task_folder())])
+
+
+def drawn_cases(task: Task) -> DrawnCases:
+    """Return the cases that the searches of a task drew in earlier runs, with the usual effort."""
+    cache = cache_folder()
+    return DrawnCases(cache / "cases" / f"{task.id}.bin" if cache else None, key_of_checks(task))
 
 
 def what_counts(content: bytes, task: Task) -> bytes:
     """Return the code of a file without comments and without what other tasks define in it, but with their names."""
     others = {slot for other in all_tasks() if other.file == task.file and other.id != task.id for slot in other.slots}
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax_tree(content)
+    if tree is None:
         return content
-    names = {name for node in ast.walk(tree) for name in imported_modules(node)}
+    names = set(imports_of(content))
     parts: list[ast.AST | None] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in others:
@@ -77,24 +91,29 @@ def what_counts(content: bytes, task: Task) -> bytes:
     return "\n".join([*sorted(names), *[ast.dump(part) for part in parts if part]]).encode(errors="surrogateescape")
 
 
-def files_of(folder: Path, task: Task) -> set[Path]:
-    """Return the file of a task and the files of the folder that it imports, directly or not.
+def contents_of(folder: Path, task: Task) -> Contents:
+    """Return the contents of the file of a task and of the files of the folder that it imports, directly or not, by name.
 
     All files are returned if one of them imports a module by a name that is computed.
     """
-    found, waiting = set[Path](), [folder / task.file]
+    found, waiting = dict[str, bytes | None](), [task.file]
     while waiting:
-        path = waiting.pop()
-        found.add(path)
-        try:
-            tree = ast.parse(read_bytes(path) or b"")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        names = {name.partition(".")[0] for node in ast.walk(tree) for name in imported_modules(node)}
-        if any(word == "__import__" for node in ast.walk(tree) for word in identifiers(node)):
+        file = waiting.pop()
+        content = found[file] = read_bytes(folder / file)
+        names = {name.partition(".")[0] for name in imports_of(content or b"")}
+        if COMPUTED in names:
             names |= {sibling.stem for sibling in folder.glob("*.py")}
-        waiting += [path for name in names if (path := folder / f"{name}.py") not in found and path.is_file()]
-    return found
+        waiting += [file for name in names if (file := f"{name}.py") not in found and (folder / file).is_file()]
+    return dict(sorted(found.items()))
+
+
+@lru_cache
+def imports_of(content: bytes) -> frozenset[str]:
+    """Return the modules that a file imports, and COMPUTED if it may import others; none if it is not valid Python."""
+    tree = syntax_tree(content)
+    nodes = list(ast.walk(tree)) if tree else []
+    computed = {COMPUTED} if any(COMPUTED in identifiers(node) for node in nodes) else set()
+    return frozenset(computed.union(*map(imported_modules, nodes)))
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -131,12 +150,12 @@ def is_kept(result: Result, effort: Effort, is_strict: bool, time_s: float) -> b
     return not is_strict and effort.examples >= Effort.examples and (time_s >= TIME_S or result.verdict != "timeout")
 
 
-def store(folder: Path, task: Task, result: Result, key_before: str) -> None:
-    """Store a result, unless its files have changed since `key_before`, or the cache cannot be written."""
+def store(folder: Path, task: Task, result: Result, contents: Contents) -> None:
+    """Store a result of files with these contents, unless they have changed since, or the cache cannot be written."""
     path = entry_path(folder, task)
-    if path is None or key(folder, task) != key_before:
+    if path is None or contents_of(folder, task) != contents:
         return
-    kept_key, text = key(folder, task, has_passed=result.verdict == "passed"), json.dumps(asdict(result))
+    kept_key, text = key(contents, task, has_passed=result.verdict == "passed"), json.dumps(asdict(result))
     content = json.dumps({"key": kept_key, "checksum": checksum(kept_key, text), "result": text})
     with suppress(OSError):
         if not file_trust.why_distrusted(path.parent):
@@ -156,7 +175,7 @@ def load(folder: Path, task: Task) -> Result | None:
         fields = json.loads(text)
         outcomes = [Outcome(**(part | {"lines": [tuple(line) for line in part["lines"]]})) for part in fields["outcomes"]]
         result = Result(**(fields | {"outcomes": outcomes}))
-        today = key(folder, task, has_passed=result.verdict == "passed")
+        today = key(contents_of(folder, task), task, has_passed=result.verdict == "passed")
         is_valid = entry["key"] == today and entry["checksum"] == checksum(today, text)
         return result if is_valid else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -180,8 +199,9 @@ def run(
     """Judge tasks one after the other, until a check fails, and store and yield the results."""
     chosen = effort or Effort()
     for task in tasks:
-        key_before = key(folder, task)
-        for result in runner.run(folder, [task], effort=chosen, is_strict=is_strict, time_s=time_s):
+        contents = contents_of(folder, task)
+        drawn = drawn_cases(task) if chosen == Effort() else None
+        for result in runner.run(folder, [task], effort=chosen, is_strict=is_strict, time_s=time_s, drawn=drawn):
             if is_kept(result, chosen, is_strict, time_s):
-                store(folder, task, result, key_before)
+                store(folder, task, result, contents)
             yield result

@@ -7,7 +7,6 @@ screen                              the content of the terminal
 
 import ast
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from ..core.errors import MinifuseError
 from . import report, workspace
+from .imports import syntax_tree
 from .registry import all_tasks
 from .task import Task
 from .verdicts import Outcome, Result
@@ -84,7 +84,7 @@ class Watch:
     def _has_changed(self, task: Task) -> bool:
         """Return whether a function of a task differs from the last saved version."""
         before, now = parts(self._texts[task.file]), parts(text(self.folder / task.file))
-        return bool(now) and any(now.get(slot) != before.get(slot) for slot in task.slots)
+        return bool(now) and any(not is_same_code(now.get(slot), before.get(slot)) for slot in task.slots)
 
     def _choose_task(self, changed: list[Task], touched: list[Task]) -> Task:
         """Return the task that the student is probably working on."""
@@ -222,7 +222,7 @@ def keys() -> RenderableType:
 def is_untouched(folder: Path, task: Task) -> bool:
     """Return whether the functions of a task are those of the stub, so that it need not run."""
     mine, first = parts(text(folder / task.file)), parts(workspace.stub(task.file).encode())
-    return all(mine.get(slot) == first[slot] for slot in task.slots)
+    return all(is_same_code(mine.get(slot), first[slot]) for slot in task.slots)
 
 
 def untouched(task: Task) -> Result:
@@ -239,11 +239,17 @@ def text(path: Path) -> bytes:
         return b""
 
 
-@lru_cache
-def parts(source: bytes) -> dict[str, str]:
-    """Return the top-level definitions of a file as dumped syntax trees; {} if it is not valid Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return {}
-    return {node.name: ast.dump(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+def parts(source: bytes) -> dict[str, ast.stmt]:
+    """Return the top-level definitions of a file as syntax trees; {} if it is not valid Python."""
+    tree = syntax_tree(source)
+    body = tree.body if tree else []
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def is_same_code(one: object, other: object) -> bool:
+    """Return whether two parts of syntax trees are equal. Their first difference ends the comparison."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same_code, one, other))
+    if isinstance(one, ast.AST) and type(one) is type(other):
+        return all(is_same_code(getattr(one, name, None), getattr(other, name, None)) for name in one._fields)
+    return type(one) is type(other) and one == other

@@ -95,6 +95,7 @@ $ minifuse course status            # where you are
 $ minifuse course check {first}         # is it right? if not: the smallest case that shows it
 $ minifuse course hint {first}          # an idea; -n 2 says more
 $ minifuse course watch             # checks whatever you save
+$ minifuse course quiz {first}          # a few questions on the page of a task
 ```
 
 | module | tasks |
@@ -205,8 +206,14 @@ def read(path: Path) -> str:
         raise CourseError(f"{path} cannot be read: {message}") from error
 
 
-def find_folder(folder: Path) -> Path:
+def find_folder(folder: Path, advice: str = "leave --dir out inside of one") -> Path:
     """Return the student's folder: this one, or the nearest above it.
+
+    Parameters
+    ----------
+    folder : Path
+    advice : str
+        What else to write if the folder does not exist.
 
     Raises
     ------
@@ -214,9 +221,7 @@ def find_folder(folder: Path) -> Path:
         The folder does not exist, or neither it nor a parent is a folder of the course.
     """
     if not folder.is_dir():
-        raise CourseError(
-            f"{folder} is not a folder that exists; name a folder of the course, or leave --dir out inside of one"
-        )
+        raise CourseError(f"{folder} is not a folder that exists; name a folder of the course, or {advice}")
     place = absolute(folder)
     for at in (place, *place.parents):
         if (at / STATE).is_dir():

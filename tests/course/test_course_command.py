@@ -218,7 +218,7 @@ def test_grade_neither_reads_nor_writes_stored_verdicts(two_tasks, tmp_path):
     assert not (tmp_path / "cache" / "verdicts").exists()
     broken = two_tasks / FILE
     forged = Result("2.2", [Outcome(check.name, "passed") for check in task_named("2.2").checks], {"broadcast_shape": 1})
-    verdict_cache.store(two_tasks, task_named("2.2"), forged, verdict_cache.key(two_tasks, task_named("2.2")))
+    verdict_cache.store(two_tasks, task_named("2.2"), forged, verdict_cache.contents_of(two_tasks, task_named("2.2")))
     assert "✓ 2.2 Broadcasting" in course("status", "--dir", two_tasks).stdout
     before = broken.read_text()
     _, found = graded(two_tasks, "2.2")

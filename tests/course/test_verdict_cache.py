@@ -38,7 +38,7 @@ def passed(task=TASK):
 def stored(folder, task=TASK):
     """Store a result, and return it."""
     result = passed(task)
-    verdict_cache.store(folder, task, result, verdict_cache.key(folder, task))
+    verdict_cache.store(folder, task, result, verdict_cache.contents_of(folder, task))
     return result
 
 
@@ -65,7 +65,7 @@ def test_a_task_stays_solved_while_another_in_its_file_is_written(folder):
     result = stored(folder)
     failed = stored(folder, BROADCAST)
     failed.outcomes[0].verdict = "failed"
-    verdict_cache.store(folder, BROADCAST, failed, verdict_cache.key(folder, BROADCAST))
+    verdict_cache.store(folder, BROADCAST, failed, verdict_cache.contents_of(folder, BROADCAST))
     assert verdict_cache.load(folder, BROADCAST) == failed
     written(folder, "# a comment\n\n\ndef tensor_map(fn, out, a):\n    return 3\n")
     assert verdict_cache.load(folder, TASK) == result
@@ -141,9 +141,9 @@ def test_entries_that_others_may_have_written_are_ignored(folder, cache):
 
 
 def test_a_file_that_changed_during_the_run_stores_nothing(folder, cache):
-    key = verdict_cache.key(folder, TASK)
+    contents = verdict_cache.contents_of(folder, TASK)
     written(folder, "# saved again")
-    verdict_cache.store(folder, TASK, passed(), key)
+    verdict_cache.store(folder, TASK, passed(), contents)
     assert not cache.exists()
 
 

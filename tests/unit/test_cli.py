@@ -293,3 +293,11 @@ def test_doctor_explains_a_cache_that_is_not_on_disk(tmp_path, monkeypatch):
     assert "MINIFUSE_CACHE" in found.advice
     monkeypatch.setenv("MINIFUSE_CACHE_LIMIT_MB", "0")
     assert doctor.check_cache_folder().found == "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0"
+
+
+def test_the_help_imports_no_command_of_the_course():
+    script = "import sys; from minifuse.cli.commands import app; app(['--help'], standalone_mode=False)"
+    script += "; print([name for name in sys.modules if name.startswith('minifuse.course')])"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "course" in result.stdout
+    assert result.stdout.splitlines()[-1] == "[]"

@@ -119,7 +119,7 @@ def slopes(engine: Engine, function: Function, case: Call) -> object:
     if not isinstance(found, tuple) or not isinstance(again, tuple):
         return found
     one, two = [tuple(as_array(x) for x in answer) for answer in (found, again)]
-    if str(one) != str(two):
+    if not all(map(are_equal, one, two)) and str(one) != str(two):
         raise Wrong(
             "backward with the same context returns something else after another forward; save all in the context, and "
             "change nothing there",
@@ -127,6 +127,11 @@ def slopes(engine: Engine, function: Function, case: Call) -> object:
             kind="context",
         )
     return one
+
+
+def are_equal(x: object, y: object) -> bool:
+    """Return whether two values are arrays with the same bytes. Their texts, which take longer, are the same then."""
+    return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 class CoarseEngine(Engine):

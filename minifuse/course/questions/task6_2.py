@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ranks import Array, Group, Program, RankRun, run_alone, run_ranks
+from ..ranks import Array, Group, Program, RankRun, run_ranks
 from ..student import Student
 
 Part = tuple[Array, Array]
@@ -94,12 +94,3 @@ def ask_trained(student: Student, case: Training) -> RankRun:
     """Return the parameters of each rank at the end."""
     run: RankRun = student.count_calls("train_parallel", run_ranks)(training_programs(student, case))
     return run
-
-
-def ask_trained_alone(student: Student, case: tuple[Training, Training, int]) -> object:
-    """Return the parameters of a rank among others, and alone with the same messages, after another run."""
-    first, other, rank = case
-    run = ask_trained(student, first)
-    ask_trained(student, other)
-    alone = student.count_calls("train_parallel", run_alone)(training_programs(student, first)[rank], rank, run)
-    return run.results[rank], alone.results[0]

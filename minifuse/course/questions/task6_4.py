@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ranks import Array, Group, Program, RankRun, run_alone, run_ranks
+from ..ranks import Array, Group, Program, RankRun, run_ranks
 from ..student import Student
 
 
@@ -92,12 +92,3 @@ def ask_run(student: Student, case: Stages) -> RankRun:
     """Return the gradients of each stage, and what it did."""
     run: RankRun = student.count_calls("run_stage", run_ranks)(stage_programs(student, case))
     return run
-
-
-def ask_run_alone(student: Student, case: tuple[Stages, Stages, int]) -> object:
-    """Return the gradients of a stage among others, and alone with the same messages, after another run."""
-    first, other, stage = case
-    run = ask_run(student, first)
-    ask_run(student, other)
-    alone = student.count_calls("run_stage", run_alone)(stage_programs(student, first)[stage], stage, run)
-    return run.results[stage], alone.results[0]

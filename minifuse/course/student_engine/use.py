@@ -43,7 +43,7 @@ def use_engine(folder: Path | str) -> StudentEngine:
     from ..registry import TASKS  # the process of a student's code has no list of tasks
     from ..workspace import find_folder
 
-    found = find_folder(Path(folder))
+    found = find_folder(Path(folder), advice="create one: minifuse course init DIR")
     engine = StudentEngine(Overlay(found, TASKS))
     for name in (SLOT, *OPERATORS, *IN_PYTHON.values(), *COMPILED.values(), MATMUL, *CLASSES.values()):
         try:

@@ -40,6 +40,8 @@ MODES = "train and eval reach every module below, and give the module itself"
 NOW = "the tree is what the attributes are now"
 ODD = "an object is itself, and nothing else: not what is equal to it, has its class, or lies in a tuple"
 TYPO = "a name that is not there raises AttributeError"
+HEADER = "expected", "got"
+MAX_WIDTH, MAX_ROWS = 74, 6  # of a picture, in a terminal of 80 columns
 CHANGES = "delete", "replace", "remove", "insert", "set"
 WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training", "_cache", "_modules")
 
@@ -191,16 +193,24 @@ def agrees(
 
 
 def beside(case: object, got: object, expected: object) -> list[str]:
-    """Draw two lists of pairs side by side."""
+    """Draw two lists of pairs side by side; what differs one below the other, if lines would be too long."""
     lists = [x for x in (expected, got) if isinstance(x, list) and all(isinstance(pair, tuple) for pair in x)]
     if len(lists) < 2:
         return []
-    sides = [[f"{a} is {b}" for a, b in x] for x in lists]
-    rows = [("expected", "got"), *zip_longest(*sides, fillvalue="-")]
-    width = 4 + max(len(left) for left, _ in rows)
-    return [
-        f"{left:<{width}}{right:<{width}}{'<-' * (left != right and k > 0)}".rstrip() for k, (left, right) in enumerate(rows)
-    ]
+    rows = list(zip_longest(*([f"{a} is {b}" for a, b in x] for x in lists), fillvalue="-"))
+    width = 4 + max(len(left) for left, _ in [HEADER, *rows])
+    lines = [f"{left:<{width}}{right:<{width}}{'<-' * (left != right)}".rstrip() for left, right in rows]
+    if max(map(len, lines), default=0) <= MAX_WIDTH:
+        return [f"{HEADER[0]:<{width}}{HEADER[1]}", *lines]
+    different = [row for row in rows if row[0] != row[1]]
+    shown = [f"{name:<9} {end_of(text)}" for row in different[:MAX_ROWS] for name, text in zip(HEADER, row, strict=True)]
+    return [*shown, *[f"... and {len(different) - MAX_ROWS} more lines that differ"] * (len(different) > MAX_ROWS)]
+
+
+def end_of(text: str) -> str:
+    """Return the end of a text that is too long for a line."""
+    size = MAX_WIDTH - 10
+    return text if len(text) <= size else f"...{text[3 - size :]}"
 
 
 # How mistakes look: what was given beside what was expected.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import oracle
-from ..check import agreement, check_each, current, in_turn
+from ..check import LARGE_SHARE, agreement, check_each, current, in_turn
 from ..graph_cases import (
     chain,
     describe_misplaced,
@@ -37,7 +37,7 @@ SHARE = 0.5  # of the usual number of examples
 DEEP, DEEPER, RUNGS = 5_000, 12_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
     "each variable comes once, and before those it was computed from",
-    f"a chain of {DEEP:,} calls, and a ladder of {RUNGS} diamonds, are walked through once",
+    f"a chain of {DEEP:,} calls, {RUNGS} diamonds in a row and graphs of hundreds of variables are walked through once",
     "each leaf receives the sum over all ways that lead to it",
     "each call is asked for its derivatives once, and each leaf accumulates once",
     "derivatives may be anything that can be added",
@@ -57,6 +57,16 @@ class Order(list[str]):
     def fits(self, order: list[str]) -> bool:
         """Return whether an order has the same names, each once and after its users."""
         return Counter(order) == Counter(self) and not describe_misplaced(self.graph, order)
+
+
+def fits(got: list[str], expected: Order) -> bool:
+    """Return whether an order is right."""
+    return expected.fits(got)
+
+
+def right_derivatives(graph: Graph) -> dict[str, float | None]:
+    """Return the right gradients of the variables, by name."""
+    return derivatives(oracle.function("backpropagate"), graph)
 
 
 def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[str]:
@@ -86,7 +96,7 @@ def from_one(graph: Graph) -> dict[str, float | None]:
 def replaced(graph: Graph) -> dict[str, float | None]:
     """Drop the gradients that leaves had before."""
     new = derivatives(oracle.function("backpropagate"), Graph(graph.nodes, graph.d))
-    return {name: new.get(name, graph.gathered) for name in derivatives(oracle.function("backpropagate"), graph)}
+    return {name: new.get(name, graph.gathered) for name in right_derivatives(graph)}
 
 
 def is_in_computed(wrong: Wrong) -> bool:
@@ -165,7 +175,7 @@ def examine_counts(graph: Graph, counts: tuple[dict[str, int], dict[str, int]]) 
 
 def examine_amounts(graph: Graph, answer: tuple[dict[str, float], float]) -> None:
     """Raise `Wrong` for other gradients, or if d was changed."""
-    expected = derivatives(oracle.function("backpropagate"), graph)
+    expected = right_derivatives(graph)
     text = f"{graph}, where gradients are objects that can only be added to each other, as tensors can"
     if answer[0] != expected:
         name = next(name for name in [*expected, *answer[0]] if answer[0].get(name) != expected.get(name))
@@ -202,29 +212,36 @@ TASK = Task(
             drawn_graphs,
             ask_order,
             Order,
-            agree=lambda got, expected: expected.fits(got),
+            agree=fits,
             draw=drawn_order,
             link=graph_link,
-            large=large_graphs,
         ),
         agreement(
             LEAVES,
             lambda: drawn_graphs(with_gathered=True),
             ask_derivatives,
-            lambda graph: derivatives(oracle.function("backpropagate"), graph),
+            right_derivatives,
             draw=lambda graph, got, expected: picture(graph),
             link=graph_link,
-            large=large_graphs,
         ),
-        check_each(ONCE, drawn_graphs, count_calls, examine_counts, large=large_graphs, share=SHARE),
+        check_each(ONCE, drawn_graphs, count_calls, examine_counts, share=SHARE),
         in_turn(
             TENSORS,
             [
                 check_each(TENSORS, graphs_with_shared_gradients, ask_amounts, examine_amounts),
-                check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, large=large_graphs, share=SHARE),
+                check_each(TENSORS, drawn_graphs, ask_amounts, examine_amounts, share=SHARE),
             ],
         ),
-        Check(DEPTH, walk_far),
+        in_turn(
+            DEPTH,
+            [
+                Check(DEPTH, walk_far),
+                agreement(DEPTH, large_graphs, ask_order, Order, agree=fits, share=LARGE_SHARE),
+                agreement(DEPTH, large_graphs, ask_derivatives, right_derivatives, share=LARGE_SHARE),
+                check_each(DEPTH, large_graphs, count_calls, examine_counts, share=LARGE_SHARE),
+                check_each(DEPTH, large_graphs, ask_amounts, examine_amounts, share=LARGE_SHARE),
+            ],
+        ),
     ),
     mistakes=(
         Mistake(

@@ -84,7 +84,7 @@ def cases() -> "SearchStrategy[Program]":
 
 
 def wide_program(seed: int, rows: int, n: int) -> Program:
-    """Return a program of some levels, with several reductions and outputs of each level, and outputs of each shape."""
+    """Return a program with several reductions and outputs of each level, which all need the level before."""
     random, shapes = Random(seed), ((rows, n), (rows, 1), (1, n))
     lines = list[Line]()
 
@@ -94,13 +94,16 @@ def wide_program(seed: int, rows: int, n: int) -> Program:
 
     elements, values = [0], [1]
     outputs = list[int]()
-    for _ in range(random.choice((2, 2, 7))):
+    for _ in range(random.choice((2, 7))):
+        newest = elements[-1]
         elements += [append("mul", random.choice(elements), random.uniform(-0.5, 0.5)) for _ in range(random.randint(1, 3))]
-        elements.append(append(random.choice(("add", "sub", "maximum")), random.choice(elements), random.choice((1, 2))))
-        means = [append(random.choice(("sum", "max")), random.choice(elements)) for _ in range(random.randint(2, 6))]
-        values += [append("mul", k, 0.1) for k in means]
+        elements.append(append(random.choice(("add", "sub", "maximum")), newest, random.choice((1, 2))))
+        reduced = [*random.choices(elements, k=random.randint(0, 4)), elements[-1], elements[-1]]
+        for op, k in zip(random.choices(("sum", "max"), k=len(reduced)), reduced, strict=True):
+            values.append(append("mul", append(op, k), 1 / n if op == "sum" else 0.5))
         values.append(append("add", values[-1], random.choice(values)))
-        elements += [append("sub", random.choice(elements), random.choice(values)) for _ in range(random.randint(1, 4))]
+        elements += [append("sub", random.choice(elements), random.choice(values)) for _ in range(random.randint(0, 3))]
+        elements.append(append("sub", elements[-1], values[-1]))
         outputs += random.choices(elements, k=random.randint(0, 3)) + random.choices(values[1:], k=random.randint(0, 2))
     return Program(shapes, tuple(lines), (elements[-1], *outputs))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..cases import at_random
 from ..check import agreement, check_each, in_turn
+from ..questions.alone import ask_alone
 from ..questions.calling import calls
 from ..questions.task6_2 import (
     Averaging,
@@ -15,8 +16,8 @@ from ..questions.task6_2 import (
     ask_averages,
     ask_broadcast,
     ask_trained,
-    ask_trained_alone,
     gradients_of,
+    training_programs,
 )
 from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import Array, RankRun
@@ -333,7 +334,14 @@ TASK = Task(
         ),
         check_each(AVERAGED, averagings, ask_averages, check_averages, large=large_averagings, describe=describe_averaging),
         check_each(TRAINED, trainings, ask_trained, check_trained, describe=describe_training),
-        check_each(ISOLATED, pairs, ask_trained_alone, check_alone, describe=describe_pair, share=0.3),
+        check_each(
+            ISOLATED,
+            pairs,
+            partial(ask_alone, "train_parallel", training_programs),
+            check_alone,
+            describe=describe_pair,
+            share=0.3,
+        ),
     ),
     mistakes=(
         Mistake(

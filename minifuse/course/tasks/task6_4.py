@@ -1,6 +1,7 @@
 """Task 6.4: a pipeline of stages."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -8,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..check import agreement, check_each
+from ..questions.alone import ask_alone
 from ..questions.calling import calls
 from ..questions.task6_4 import (
     Stages,
     apply_layer,
     ask_orders,
     ask_run,
-    ask_run_alone,
     layer_gradients,
     loss_gradient_of,
+    stage_programs,
 )
 from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import SEND, Array, RankRun
@@ -242,7 +244,9 @@ TASK = Task(
         check_each(TIME, sizes, ask_orders, check_time, large=large_sizes, describe=describe_sizes),
         check_each(GRADIENTS, networks, ask_run, check_gradients, describe=describe, share=0.7),
         check_each(FOLLOWED, networks, ask_run, check_followed, describe=describe, share=0.5),
-        check_each(ISOLATED, pairs, ask_run_alone, check_alone, describe=describe_pair, share=0.2),
+        check_each(
+            ISOLATED, pairs, partial(ask_alone, "run_stage", stage_programs), check_alone, describe=describe_pair, share=0.2
+        ),
     ),
     mistakes=(
         Mistake(

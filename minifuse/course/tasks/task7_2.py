@@ -26,6 +26,8 @@ VALUES, OFFSETS, COSTS, RMS = (
     "backward sums twice along rows, and keeps one array and two numbers a row",
     "RMS norm divides by the root of the mean square, and keeps no more than that",
 )
+NAMES, RMS_NAMES = ("x", "gain", "bias", "epsilon"), ("x", "gain", "epsilon")
+"""Of the arguments of layer_norm and rms_norm."""
 SMALL = ((3,), (1, 4), (4, 1), (2, 3), (2, 2, 5), (3, 7))
 LARGE = ((64, 32), (5, 10, 16))
 EPSILONS = (1e-5, 1e-5, 1e-3, 0.5)
@@ -146,13 +148,13 @@ TASK = Task(
             VALUES,
             partial(calls, "layer_norm"),
             (only_own_derivatives,),
-            names=("x", "gain", "bias", "epsilon"),
+            names=NAMES,
             share=0.6,
         ),
         library_check(
             OFFSETS,
             partial(calls, "layer_norm", SMALL[3:], (0.0, FAR, -FAR), (1.0,)),
-            names=("x", "gain", "bias", "epsilon"),
+            names=NAMES,
             share=0.5,
         ),
         library_check(
@@ -164,7 +166,7 @@ TASK = Task(
                 saves_at_most(array_and_numbers(2), "an array like x, and two numbers for each row"),
             ),
             large=partial(calls, "layer_norm", LARGE),
-            names=("x", "gain", "bias", "epsilon"),
+            names=NAMES,
             share=0.3,
         ),
         library_check(
@@ -176,7 +178,7 @@ TASK = Task(
                 saves_at_most(array_and_numbers(1), "an array like x, and a number for each row"),
             ),
             large=partial(calls, "rms_norm", LARGE),
-            names=("x", "gain", "epsilon"),
+            names=RMS_NAMES,
             share=0.6,
         ),
     ),

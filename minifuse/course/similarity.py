@@ -130,7 +130,7 @@ def tokens_of_task(text: str, task: Task) -> list[Token]:
     """Return the normalized tokens of a solution; [] if the file is not valid Python, or has no function of the task."""
     try:
         tree = ast.parse(text)
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        tokens = list(with_whole_strings(tokenize.generate_tokens(io.StringIO(text).readline)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return []
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
@@ -145,6 +145,21 @@ def tokens_of_task(text: str, task: Task) -> list[Token]:
             if is_code and first <= one.start[0] <= last and not any(a <= one.start < b for a, b in skipped):
                 normalized.append(Token(normalize(one, own_names), one.start[0]))
     return normalized
+
+
+def with_whole_strings(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tokenize.TokenInfo]:
+    """Yield tokens with each f-string as one string, as Python 3.11 has it: later versions have its parts."""
+    depth, first = 0, None
+    for one in tokens:
+        kind = token.tok_name[one.type]
+        depth += (kind in ("FSTRING_START", "TSTRING_START")) - (kind in ("FSTRING_END", "TSTRING_END"))
+        if depth and first is None:
+            first = one
+        if first is None:
+            yield one
+        elif not depth:
+            yield first._replace(type=tokenize.STRING)
+            first = None
 
 
 def reachable(

@@ -13,7 +13,7 @@ from project import turns, warm_up
 from project.screens import OWN, PAGES, PASTED, page_of
 from project.screens.user_kernel import KERNEL
 
-ENGINE = "MINIFUSE_ENGINE"  # environment variable that `minifuse --engine FOLDER app` sets: a student's functions run
+ENGINE = "MINIFUSE_ENGINE_FOLDER"  # environment variable that `minifuse --engine FOLDER app` sets: a student's functions run
 
 ROOM = """
 [data-testid="stHeader"] { height: 2.75rem; min-height: 2.75rem; }

@@ -1,12 +1,15 @@
 """The commands and their options. Their implementations are in the files beside this one."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+
+if TYPE_CHECKING:
+    from ..course.student_engine import StudentEngine
 
 
 class Course(TyperGroup):
@@ -72,7 +75,14 @@ def minifuse(
         from ..course.student_engine import use_engine
 
         yours = use_engine(engine)
-        context.call_on_close(lambda: typer.echo(f"Your engine: {yours.share()}", err=True))
+        context.call_on_close(lambda: show_share(yours))
+
+
+def show_share(engine: "StudentEngine") -> None:
+    """Print how many calls of this process a student's functions ran, if there were any calls."""
+    share = engine.share()
+    if share.theirs or share.lent:
+        typer.echo(f"Your engine: {share}", err=True)
 
 
 @app.command()

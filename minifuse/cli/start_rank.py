@@ -19,6 +19,7 @@ from threading import Thread
 from ..engines.board import Board, join
 from ..engines.environment import Place, parse_mesh
 
+ENGINE_FOLDER = "MINIFUSE_ENGINE_FOLDER"  # environment variable set by `minifuse --engine FOLDER`: a student's functions run
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 STOPPED_WITHIN_SECONDS = 10.0  # a failed rank is stopped by the launcher, which mpiexec must not find out first
 LAUNCHER_POLL_SECONDS = 0.2
@@ -53,6 +54,10 @@ def run_script(path: Path, arguments: list[str], place: Place) -> None:
     """Run a script as `python path arguments` does; as all ranks of a simulation, if that is the engine."""
     sys.path.insert(0, str(path.resolve().parent))
     sys.argv = arguments
+    if ENGINE_FOLDER in os.environ:
+        from ..course.student_engine import use_engine
+
+        use_engine(os.environ[ENGINE_FOLDER])
     if place.engine == "simulated":
         from .. import distributed  # noqa: F401  # adds the random numbers of each rank
         from ..engines.simulated import Simulation, run_script

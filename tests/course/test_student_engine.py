@@ -25,7 +25,7 @@ FILES = {path.name for path in REFERENCE.glob("*.py")}
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch):
     """Each test leaves minifuse as it was."""
-    monkeypatch.setenv("MINIFUSE_ENGINE", "")  # so that it is restored
+    monkeypatch.setenv("MINIFUSE_ENGINE_FOLDER", "")  # so that it is restored
     yield
     registry.factories.pop("yours", None)
     registry.instances.pop("yours", None)
@@ -311,3 +311,32 @@ def test_the_command_runs_on_an_engine_and_says_its_share(tmp_path):
     assert "yours" in result.stdout
     assert "Your engine: " in result.stderr
     assert " slots are yours, and " in result.stderr
+
+
+RANKS = """
+import minifuse as mf
+import minifuse.distributed as dist
+dist.init()
+x = mf.tensor([1.0 + dist.rank(), 2.0])
+print(x.backend, (dist.all_reduce(x, "sum") * 2).tolist())
+"""
+
+
+@pytest.mark.parametrize("carrier", ["shared", "simulated"])
+def test_ranks_run_on_the_engine_of_their_launcher(tmp_path, carrier):
+    (tmp_path / "ranks.py").write_text(RANKS)
+    engine = str(folder(tmp_path, more={"operators.py": "\n\ndef mul(x, y):\n    return x * y + 1\n"}))
+    command = [
+        sys.executable,
+        "-m",
+        "minifuse",
+        "--engine",
+        engine,
+        "launch",
+        "--engine",
+        carrier,
+        str(tmp_path / "ranks.py"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.count("yours [7.0, 9.0]") == 2
+    assert "Your engine" not in result.stderr

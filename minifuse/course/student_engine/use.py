@@ -15,7 +15,7 @@ from .engine import StudentEngine
 from .operators import OPERATORS
 from .scalar_functions import CLASSES, replaced_operators
 
-VARIABLE = "MINIFUSE_ENGINE"
+VARIABLE = "MINIFUSE_ENGINE_FOLDER"
 """The environment variable with the folder of the engine, for the processes that a command starts."""
 
 

@@ -149,7 +149,8 @@ def tokens_of_task(text: str, task: Task) -> list[Token]:
 
 def with_whole_strings(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tokenize.TokenInfo]:
     """Yield tokens with each f-string as one string, as Python 3.11 has it: later versions have its parts."""
-    depth, first = 0, None
+    depth = 0
+    first: tokenize.TokenInfo | None = None
     for one in tokens:
         kind = token.tok_name[one.type]
         depth += (kind in ("FSTRING_START", "TSTRING_START")) - (kind in ("FSTRING_END", "TSTRING_END"))

@@ -226,7 +226,7 @@ def check_followed(case: Stages, run: RankRun) -> None:
             sent = sum(event.name == SEND and event.other == to for event in events)
             most = len(case.inputs) if abs(to - stage) == 1 else 0
             if sent > most:
-                raise Wrong(f"stage {stage} sends {sent} messages to stage {to}; {most} are enough", kind="messages")
+                raise Wrong(f"stage {stage} sends {sent} messages to stage {to}; it needs {most}", kind="messages")
 
 
 def check_alone(case: tuple[Stages, Stages, int], answer: Any) -> None:

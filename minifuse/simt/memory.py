@@ -321,7 +321,7 @@ class KernelArray:
         problem = f"{self}: element {index} is read before it is written"
         advice = "fill it first; if another thread writes it, call cuda.syncthreads() between the write and the read"
         if self._allocation.space == "local":
-            advice = "a local array has no values at first, and no other thread writes it: store one in each element first"
+            advice = "a local array has no values at first, and no other thread writes it: store in each element first"
         element = tuple(index) if isinstance(index, tuple) else (index,)
         self._machine.report_hazard(lane_error(UninitializedReadError, problem, advice, array=self.name, element=element))
 

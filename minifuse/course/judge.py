@@ -108,7 +108,7 @@ def outcome_of_failure(name: str, wrong: Wrong, student: StudentProcess, task: T
         "; ".join(filter(None, (message, kind))),
         case=wrong.case_text,
         expected="" if wrong.expected is None else expected,
-        got="" if wrong.kind else got,
+        got="" if wrong.got is None and (wrong.kind or wrong.expected is None) else got,
         drawing=wrong.drawing,
         link=wrong.link,
         lines=source_lines(wrong.lines, student),

@@ -43,3 +43,15 @@ def is_near(got: Any, expected: Array) -> bool:
 def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
     """Return a function that says whether a failure is of one of these kinds."""
     return lambda wrong: wrong.kind in kinds
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 rank", "3 ranks"."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def numbers_of(array: Array) -> Any:
+    """Return an array as nested lists, whose floats have no more digits than its dtype needs."""
+    if array.dtype == np.float32:
+        return np.array([float(str(x)) for x in array.ravel()]).reshape(array.shape).tolist()
+    return array.tolist()

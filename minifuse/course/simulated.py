@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..core.errors import LimitError, NotDoneYet, SimtError
+from ..core.errors import LimitError, NotDoneYet, SimtError, UninitializedReadError
+from .kernel_syntax import check_syntax
 from .launch_facts import Argument, ArrayFacts, LaunchFacts, SharedFacts, Sizes, Traffic
 from .strided import Array
 from .student import Student
@@ -29,11 +30,12 @@ def trace(student: Student, slot: str, kernel: FunctionType, grid: Sizes, block:
     Raises
     ------
     Wrong
-        The interpreter reports an error or a hazard; the first one.
+        A GPU's compiler would refuse the kernel, or the interpreter reports an error or a hazard; the first one.
     """
     from minifuse import simt
 
     student.count(slot)
+    check_syntax(kernel, student.folder)
     try:
         with np.errstate(all="ignore"):
             recording = simt.trace(kernel, grid, block, *arguments, limit=MAX_EVENTS)
@@ -56,7 +58,8 @@ def verdict(student: Student, slot: str, error: SimtError) -> Wrong:
     for name in NAMES:
         message = message.replace(f"'{name}[0]'", f"'{name}.storage'")
     lines = [(Path(file).name, line) for file, line in error.lines if Path(file).parent == student.folder]
-    return Wrong(f"{slot}: {message}", lines=lines, kind=type(error).__name__)
+    is_local = isinstance(error, UninitializedReadError) and message.startswith("local array")
+    return Wrong(f"{slot}: {message}", lines=lines, kind="unwritten local array" if is_local else type(error).__name__)
 
 
 def facts_of(student: Student, recording: "Trace", out: Array) -> LaunchFacts:

@@ -320,6 +320,8 @@ class KernelArray:
     def _report_unwritten(self, index: object) -> None:
         problem = f"{self}: element {index} is read before it is written"
         advice = "fill it first; if another thread writes it, call cuda.syncthreads() between the write and the read"
+        if self._allocation.space == "local":
+            advice = "a local array has no values at first, and no other thread writes it: store in each element first"
         element = tuple(index) if isinstance(index, tuple) else (index,)
         self._machine.report_hazard(lane_error(UninitializedReadError, problem, advice, array=self.name, element=element))
 

@@ -41,19 +41,29 @@ def request_sectors(strides: Sequence[int], nest: Nest, schedule: Schedule, mach
     return len(np.unique(positions[is_inside] // machine.sector))
 
 
-def model_time(nest: Nest, schedule: Schedule, machine: Machine, is_reused: bool = True) -> int:
-    """Return the time of the model. Unless `is_reused`, all operands are loaded for each element of a tile."""
-    dims, reduced = range(len(nest.sizes)), reduced_dims(nest)
-    lengths = [ceil(nest.sizes[d] / schedule.split) if d in reduced[:1] else nest.sizes[d] for d in dims]
-    steps = prod(ceil(lengths[d] / schedule.threads[d]) for d in reduced)
-    blocks = [ceil(nest.sizes[d] / (schedule.threads[d] * schedule.tile[d])) for d in dims if d not in reduced]
-    warps = ceil(prod(schedule.threads) / machine.warp)
+def steps_of(nest: Nest, schedule: Schedule) -> int:
+    """Return the steps of a thread along the reduced dims."""
+    reduced = reduced_dims(nest)
+    lengths = [ceil(n / schedule.split) if d in reduced[:1] else n for d, n in enumerate(nest.sizes)]
+    return prod(ceil(lengths[d] / schedule.threads[d]) for d in reduced)
+
+
+def model_work(nest: Nest, schedule: Schedule, machine: Machine, is_reused: bool = True) -> int:
+    """Return the work of a block. Unless `is_reused`, all operands are loaded for each element of a tile."""
+    dims, steps, warps = range(len(nest.sizes)), steps_of(nest, schedule), ceil(prod(schedule.threads) / machine.warp)
 
     def requests(strides: Sequence[int], counted: Sequence[int]) -> int:
         return prod(schedule.tile[d] for d in counted) * (1 + request_sectors(strides, nest, schedule, machine))
 
     loads = [requests(strides, [d for d in dims if strides[d] or not is_reused]) for strides in nest.loads]
-    work = warps * (steps * sum(loads) + requests(nest.store, dims))
+    return warps * (steps * sum(loads) + requests(nest.store, dims))
+
+
+def model_time(nest: Nest, schedule: Schedule, machine: Machine, is_reused: bool = True) -> int:
+    """Return the time of the model. Unless `is_reused`, all operands are loaded for each element of a tile."""
+    reduced, work = reduced_dims(nest), model_work(nest, schedule, machine, is_reused)
+    dims, steps = range(len(nest.sizes)), steps_of(nest, schedule)
+    blocks = [ceil(nest.sizes[d] / (schedule.threads[d] * schedule.tile[d])) for d in dims if d not in reduced]
     waves = ceil(schedule.split * prod(blocks) / machine.multiprocessors)
     return waves * max(work, machine.latency * (steps + 1)) + time_of_split(nest, schedule, machine)
 

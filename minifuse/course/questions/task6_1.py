@@ -26,7 +26,8 @@ def run_slot(slot: str, student: Student, arrays: Sequence[Array]) -> RankRun:
     run: RankRun = student.count_calls(slot, run_ranks)(programs_of(student, slot, arrays))
     for x, result in zip(arrays, run.results, strict=True):
         if isinstance(result, np.ndarray) and np.shares_memory(result, x):
-            raise Wrong("the result is x, or a view of it; it has to be a new array", kind="view")
+            kind = "view" if len(arrays) > 1 else "view of one"
+            raise Wrong("the result is x, or a view of it; it has to be a new array", kind=kind)
     return run
 
 

@@ -60,15 +60,14 @@ def cell(rng: Random) -> Question:
     thread = rng.randrange(threads)
     answer = divmod(thread + turn * threads, size)
     return Question(
-        f"{threads} threads fill a tile whose rows have {size} elements. Thread t takes elements t, t + {threads}, "
-        f"t + {2 * threads}, ..., counted along rows from 0. Where is the element number {turn + 1} of thread {thread}: "
-        "(row, column)?",
+        f"{threads} threads fill a tile whose rows have {size} elements, counted along rows. Thread t takes elements "
+        f"t + i * {threads} for i = 0, 1, 2, ... Where is the one with i = {turn} of thread {thread}: (row, column)?",
         answer,
         f"It is element {thread} + {turn} * {threads} = {thread + turn * threads} of the tile: row {answer[0]}, column "
         f"{answer[1]}.",
         {
             answer[::-1]: "row first",
-            divmod(thread + (turn + 1) * threads, size): "the first element is t itself",
+            divmod(thread + (turn + 1) * threads, size): "with i = 0, it is element t itself",
         },
         numbers={"threads": threads, "size": size, "turn": turn, "thread": thread},
     )

@@ -43,7 +43,8 @@ def larger(rng: Random) -> Question:
     size = rng.randint(3, 9)
     count = size * rng.randint(1, 9) + rng.randint(1, size - 1)
     return Question(
-        f"{count} elements are cut into {size} chunks whose sizes differ by at most one. How many are the larger chunks?",
+        f"{count} elements are cut into {size} chunks whose sizes differ by at most one. How many chunks are "
+        "larger than the others?",
         count % size,
         f"{count} = {size} * {count // size} + {count % size}: {count % size} chunks have one element more.",
         {size - count % size: "these are the smaller ones", 1: "the rest is spread over as many chunks as it has elements"},

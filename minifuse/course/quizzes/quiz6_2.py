@@ -91,8 +91,8 @@ def hidden(rng: Random) -> Question:
     """Ask for the time of messages that is saved by larger buckets."""
     parameters, latency, per = rng.choice([120, 240, 360]), rng.choice([5, 10, 20]), rng.choice([10, 20, 40])
     return Question(
-        f"A network has {parameters} parameters, and each message costs a latency of {latency} us. How many us of latencies "
-        f"does a step save if {per} gradients share a bucket?",
+        f"A network has {parameters} parameters, and each message costs a latency of {latency} microseconds. How many "
+        f"microseconds does a step save if {per} gradients share a bucket?",
         (parameters - parameters // per) * latency,
         f"{parameters // per} messages instead of {parameters}: {parameters - parameters // per} latencies less.",
         {

@@ -74,7 +74,7 @@ def sums(rng: Random) -> Question:
     blocks = rng.randint(2, 12)
     return Question(
         f"A network has {blocks} blocks of two layers, each divided as on this page. How many all-reduces has a training "
-        "step, forward and backward together?",
+        "step, forward and backward together, if the gradient of x is needed in each block?",
         2 * blocks,
         f"One forward and one backward for each block: 2 * {blocks}.",
         {4 * blocks: "two layers share them", blocks: "the gradient of x is summed, too"},

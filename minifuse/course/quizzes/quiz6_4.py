@@ -10,12 +10,14 @@ def idle(rng: Random) -> Question:
     stages, total = rng.choice([(2, 10), (3, 8), (4, 12), (5, 16), (6, 20), (9, 32), (5, 40)])
     microbatches = total - stages + 1
     return Question(
-        f"{stages} stages, {microbatches} microbatches. Which share of the time is a stage idle, 0 to 1?",
+        f"{stages} stages, {microbatches} microbatches. Which share of the time is a stage idle? Answer "
+        "with a number from 0 to 1, or a fraction.",
         (stages - 1) / total,
         f"({stages} - 1) / ({microbatches} + {stages} - 1) = {stages - 1}/{total}.",
         {
             (stages - 1) / microbatches: "this is the idle time relative to the work",
             stages / (microbatches + stages): "stages - 1 turns are idle",
+            100 * (stages - 1) / total: "this is the number of percent; a share is from 0 to 1",
         },
         tolerance=5e-3,
         numbers={"stages": stages, "microbatches": microbatches},
@@ -90,7 +92,7 @@ def why(rng: Random) -> Question:
         f"{stages} stages, many microbatches. What does 1F1B need less of than GPipe?",
         "memory for activations",
         {
-            "idle time": "the first gradient comes back at the same time",
+            "idle time": "the last stage waits as long for its first microbatch, and never again, in both",
             "messages": "each microbatch sends as many in both",
             "memory for gradients": "gradients are summed in both",
         },

@@ -309,6 +309,11 @@ TASK = Task(
             when=lambda w: w.kind == "RaceError" or (w.kind == "UninitializedReadError" and has_full_tiles(w)),
         ),
         Mistake(
+            "a local array is read before a value is stored in it",
+            "It has no values at first: store 0.0 in each element of the sums. An element past the edge is 0.0, too.",
+            when=lambda w: w.kind == "unwritten local array",
+        ),
+        Mistake(
             "elements of a tile past the edge stay empty",
             "Every thread adds all products of its tiles. Outside of a and b the tiles contain 0.",
             when=lambda w: w.kind == "UninitializedReadError" and not has_full_tiles(w),

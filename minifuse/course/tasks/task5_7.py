@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import ceil, prod
 from random import Random
 
 from ..check import agreement_at_once, current
@@ -20,7 +21,9 @@ SectorCase = tuple[tuple[int, ...], Nest, Schedule, Machine]
 LEGAL = "a schedule is legal if it keeps all limits of the machine"
 SECTORS = "a request touches as many sectors as the threads of a warp have in the nest"
 COST = "the cost is that of the model"
-BUDGET = f"choose runs at most {MAX_LINES:,} lines, however large the nest is"
+BUDGET = (
+    f"choose runs at most {MAX_LINES:,} lines for a huge nest, too, and its choice takes at most 1.25 times the best cost"
+)
 CHOICE = "the choice is legal, and takes at most 1.25 times the time of the best schedule"
 TOLERANCE = 1.25
 POINTS, DRAWN = 20_000, 3  # iterations of a drawn nest, and how many nests are drawn, for two machines each
@@ -78,10 +81,23 @@ def sector_cases(student: StudentProcess, random: Random, count: int) -> list[Se
     ]
 
 
+def failure_in_choose(error: StudentError, case_text: str) -> Exception:
+    """Return the failure for an exception in `choose`. A division by 0 in `cost` is one by threads, a tile or a split."""
+    if error.kind != "ZeroDivisionError" or not error.lines:
+        return error
+    return Wrong(
+        f"{error}, where no size is 0: is the cost of a schedule asked that has 0 threads, a tile of 0 or a split of 0?",
+        case_text=case_text,
+        lines=error.lines,
+        kind="zero",
+    )
+
+
 def check_schedule(nest: Nest, machine: Machine, answer: object, case_text: str) -> Schedule:
     """Return an answer if it is a legal schedule; raise `Wrong` otherwise."""
     if isinstance(answer, Raised):
-        raise StudentError(answer.kind, answer.text, [(str(file), int(line)) for file, line in answer.lines])
+        error = StudentError(answer.kind, answer.text, [(str(file), int(line)) for file, line in answer.lines])
+        raise failure_in_choose(error, case_text)
     count = len(nest.sizes)
     is_schedule = (
         isinstance(answer, Schedule)
@@ -98,12 +114,14 @@ def check_schedule(nest: Nest, machine: Machine, answer: object, case_text: str)
     return answer
 
 
-def check_time(named: NamedNest, chosen: Schedule, time: int, case_text: str) -> None:
+def check_time(named: NamedNest, machine: Machine, chosen: Schedule, time: int, case_text: str) -> None:
     """Raise `Wrong` if a schedule takes too long."""
     if time > TOLERANCE * named.best:
         is_unsplit = chosen.split == 1 and named.is_split
         raise Wrong(
-            f"the schedule {describe_schedule(chosen)} takes {time:,} cycles; {named.best:,} are possible",
+            f"the schedule {describe_schedule(chosen)} takes {time:,} cycles; {named.best:,} are possible, and at most "
+            f"{int(TOLERANCE * named.best):,} are allowed",
+            case=(named.nest, machine, chosen),
             case_text=case_text,
             kind="not split" if is_unsplit else "slow",
         )
@@ -113,8 +131,12 @@ def is_in_budget(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if the search runs too many lines, or fails for nests that are too large to count."""
     for named in LARGE:
         nest, current[0] = named.nest, f"{named.name}: {describe_nest(named.nest)}"
-        chosen = check_schedule(nest, MACHINE, student.ask(ask_limited, (nest, MACHINE)), current[0])
-        check_time(named, chosen, oracle.cost(nest, chosen, MACHINE), current[0])
+        try:
+            answer = student.ask(ask_limited, (nest, MACHINE))
+        except StudentError as error:
+            raise failure_in_choose(error, current[0]) from None
+        chosen = check_schedule(nest, MACHINE, answer, current[0])
+        check_time(named, MACHINE, chosen, oracle.cost(nest, chosen, MACHINE), current[0])
 
 
 def chooses_well(student: StudentProcess, effort: Effort) -> None:
@@ -133,7 +155,22 @@ def chooses_well(student: StudentProcess, effort: Effort) -> None:
             named = NamedNest(describe_machine(machine), nest, measure(nest, better, machine), better.split > 1)
         case_text = f"{named.name}: {describe_nest(nest)}"
         chosen = check_schedule(nest, machine, answer, case_text)
-        check_time(named, chosen, measure(nest, chosen, machine), case_text)
+        check_time(named, machine, chosen, measure(nest, chosen, machine), case_text)
+
+
+def draw_cost(case: Case, got: object, expected: int) -> list[str]:
+    """Return the steps of the model as lines."""
+    nest, schedule, machine = case
+    steps, warps = oracle.steps_of(nest, schedule), ceil(prod(schedule.threads) / machine.warp)
+    sectors = [oracle.request_sectors(strides, nest, schedule, machine) for strides in (*nest.loads, nest.store)]
+    work = oracle.model_work(nest, schedule, machine)
+    time, second = max(work, machine.latency * (steps + 1)), time_of_split(nest, schedule, machine)
+    waves = (expected - second) // time
+    return [
+        f"steps {steps}, warps {warps}, sectors of the loads {sectors[:-1]}, of the store {sectors[-1]}",
+        f"work {work:,}, time of a block {time:,}, waves {waves:,}",
+        f"cost {waves:,} * {time:,} + {second:,} = {expected:,}",
+    ]
 
 
 def without_limit(name: str, case: Case) -> bool:
@@ -176,6 +213,15 @@ def without_reuse(case: Case) -> int:
     return oracle.model_time(*case, is_reused=False)
 
 
+def is_local_minimum(wrong: Wrong) -> bool:
+    """Return whether a choice takes too long, and all its legal neighbors have no lower cost."""
+    if wrong.kind != "slow":
+        return False
+    nest, machine, chosen = wrong.case
+    near = [other for other in oracle.neighbors(nest, chosen) if oracle.is_legal(nest, other, machine)]
+    return all(oracle.cost(nest, other, machine) >= oracle.cost(nest, chosen, machine) for other in near)
+
+
 TASK = Task(
     id="5.7",
     title="Schedules",
@@ -189,8 +235,9 @@ TASK = Task(
     hints=(
         "A model only has to say which of two schedules is better. Most need no look at all: a good one differs in a "
         "single number from one that is nearly as good.",
-        "Begin with a warp along one dim. Look at all schedules in which one number is doubled or halved, or in which a dim "
-        "has twice the threads and another one half of them. Go to the best, until none is better; do so for each dim.",
+        "Begin with machine.warp threads along one dim, the lanes. Look at all schedules in which one number is doubled or "
+        "halved, or in which a dim has twice the threads and another one half. Go to the best, until none is better; "
+        "do so for each dim.",
         "docs/course/5.7-schedules.md; docs/guide/schedules.md has the library's schedules, and its search.",
     ),
     reads=("docs/course/5.7-schedules.md", "docs/guide/schedules.md"),
@@ -203,14 +250,17 @@ TASK = Task(
             lambda c: oracle.request_sectors(*c),
             describe=describe_sectors,
         ),
-        agreement_at_once(COST, legal_cases, partial(ask_all, "cost"), lambda c: oracle.cost(*c), describe=describe),
+        agreement_at_once(
+            COST, legal_cases, partial(ask_all, "cost"), lambda c: oracle.cost(*c), describe=describe, draw=draw_cost
+        ),
         Check(BUDGET, is_in_budget),
         Check(CHOICE, chooses_well),
     ),
     mistakes=(
         Mistake(
-            "shared memory has no limit",
-            "If threads share a reduction, each stores its tile there. With one thread along each, none is needed.",
+            "the tiles in shared memory are not counted",
+            "If threads share a reduction, each stores a sum for each element of its tile: threads * tile elements for a "
+            "block. With one thread along each reduced dim, none is needed.",
             wrong_answer=partial(without_limit, "shared"),
             check=LEGAL,
         ),
@@ -270,6 +320,16 @@ TASK = Task(
             "a long reduction with few results is not split",
             "Three results keep three multiprocessors busy. Let split grow too.",
             when=lambda w: w.kind == "not split",
+        ),
+        Mistake(
+            "the search ends where no neighbor is better, far from the best schedule",
+            "Where it begins matters. Begin with machine.warp threads along the lanes, not with one thread or a full block.",
+            when=is_local_minimum,
+        ),
+        Mistake(
+            "a number of a neighbor is 0",
+            "A half of 1 is 0, which is not legal. Ask is_legal before cost.",
+            when=lambda w: w.kind == "zero",
         ),
     ),
     allows=frozenset({"minifuse.course.nests"}),

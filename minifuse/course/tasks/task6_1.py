@@ -11,7 +11,7 @@ from ..cases import at_random
 from ..check import check_each
 from ..questions.calling import calls
 from ..questions.task6_1 import ask_alone, run_slot
-from ..rank_cases import has_kind, with_sizes
+from ..rank_cases import counted, has_kind, numbers_of, with_sizes
 from ..ranks import SEND, Array, RankRun, count_steps
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -96,10 +96,12 @@ def large_counts() -> "SearchStrategy[tuple[int, int]]":
 
 def describe_arrays(case: Arrays) -> str:
     """Return the arrays of all ranks as text."""
-    text = f"{len(case)} ranks, {case[0].dtype} arrays of shape {case[0].shape}"
+    shapes = {x.shape for x in case}
+    kind = f"arrays of shape {case[0].shape}" if len(shapes) == 1 else "arrays"
+    text = f"{counted(len(case), 'rank')}, {case[0].dtype} {kind}"
     if sum(x.size for x in case) > MAX_SHOWN_ELEMENTS:
         return text
-    return f"{text}: " + ", ".join(f"rank {rank} {x.tolist()}" for rank, x in enumerate(case))
+    return f"{text}: " + ", ".join(f"rank {rank} {numbers_of(x)}" for rank, x in enumerate(case))
 
 
 def describe_pair(case: tuple[Arrays, Arrays, int]) -> str:
@@ -140,9 +142,14 @@ def check_sum(case: Arrays, got: Any, expected: Array, whose: str, size: Array) 
         raise Wrong(f"{whose} has dtype {got.dtype}; expected {expected.dtype}", kind="dtype")
     if got.shape != expected.shape:
         raise Wrong(f"{whose} has shape {got.shape}; expected {expected.shape}", expected=expected, got=got)
-    slack = 0 if expected.dtype.kind == "i" else 2 * len(case) * np.finfo(expected.dtype).eps * size
-    if np.any(np.abs(got - expected) > slack):
+    if np.any(np.abs(got - expected) > slack_of(case, size)):
         raise Wrong(f"{whose} is wrong", expected=expected, got=got)
+
+
+def slack_of(case: Arrays, size: Array) -> Array | float:
+    """Return by how much sums may differ in another order, from the sum of the absolute values."""
+    dtype = case[0].dtype
+    return 0.0 if dtype.kind == "i" else 2 * len(case) * np.finfo(dtype).eps * size
 
 
 def check_sums(case: Arrays, run: RankRun) -> None:
@@ -151,7 +158,12 @@ def check_sums(case: Arrays, run: RankRun) -> None:
     for rank, got in enumerate(run.results):
         check_sum(case, got, expected, f"the result of rank {rank}", size)
         if got.tobytes() != run.results[0].tobytes():
-            raise Wrong(f"ranks 0 and {rank} have different bits", expected=run.results[0], got=got, kind="bits")
+            raise Wrong(
+                f"ranks 0 and {rank} have different bits: expected is the result of rank 0, got that of rank {rank}",
+                expected=run.results[0],
+                got=got,
+                kind="bits",
+            )
 
 
 def check_scattered(case: Arrays, run: RankRun) -> None:
@@ -159,12 +171,31 @@ def check_scattered(case: Arrays, run: RankRun) -> None:
     expected, size = sum_of(case), np.abs(np.array(case)).sum(0)
     lengths = [len(got) for got in run.results]
     check_lengths(lengths, len(expected))
+    check_whose(case, run, expected, slack_of(case, size))
     start = 0
     for rank, got in enumerate(run.results):
         part = slice(start, start + len(got))
         check_sum(case, got, expected[part], f"the chunk of rank {rank}", size[part])
         start += len(got)
     check_messages(case, run, len(case) - 1, -(-len(expected) // len(case)))
+
+
+def check_whose(case: Arrays, run: RankRun, expected: Array, slack: Array | float) -> None:
+    """Raise `Wrong` if all ranks have sums of chunks, but each has that of a chunk some places further on."""
+    if not all(isinstance(got, np.ndarray) and got.dtype == expected.dtype for got in run.results):
+        return
+    for shift in range(len(case)):
+        got = np.concatenate([run.results[(k - shift) % len(case)] for k in range(len(case))])
+        if got.shape == expected.shape and np.all(np.abs(got - expected) <= slack):
+            if shift:
+                right = expected[: len(run.results[-shift])]
+                raise Wrong(
+                    f"the result of rank 0 is the sum of chunk {shift}; expected that of chunk 0",
+                    expected=right,
+                    got=run.results[0],
+                    kind="other chunk",
+                )
+            return
 
 
 def check_lengths(lengths: list[int], count: int) -> None:
@@ -184,8 +215,8 @@ def check_gathered(case: Arrays, run: RankRun) -> None:
             raise Wrong(
                 f"rank {rank} does not have the list of all parts",
                 case=case,
-                expected=[x.tolist() for x in case],
-                got=[x.tolist() if isinstance(x, np.ndarray) else x for x in got] if is_list else got,
+                expected=[numbers_of(x) for x in case],
+                got=[numbers_of(x) if isinstance(x, np.ndarray) else x for x in got] if is_list else got,
                 kind="own part" if is_list and is_own_part_passed(case, run) else "",
             )
     check_messages(case, run, len(case) - 1, max(map(len, case)))
@@ -320,9 +351,21 @@ TASK = Task(
             when=has_kind("left over"),
         ),
         Mistake(
+            "a single rank returns x, or a slice of it, itself",
+            "Without neighbors nothing is added, so nothing makes a new array: copy.",
+            when=has_kind("view of one"),
+        ),
+        Mistake(
             "sums are written into x",
             "x belongs to the caller, and chunks of it are views. `a + b` makes a new array, `a += b` does not.",
-            when=has_kind("changed", "view"),
+            when=has_kind("changed", "view", "view of one"),
+        ),
+        Mistake(
+            "each rank ends with the sum of another chunk",
+            "Each sum goes a step too far, or too short. That of chunk r ends on rank r after size - 1 steps. So it begins "
+            "on rank r + 1, and rank r sends chunk r - 1 first.",
+            when=has_kind("other chunk"),
+            check=SCATTERED,
         ),
         Mistake(
             "messages go to the left",
@@ -341,8 +384,8 @@ TASK = Task(
             check=GATHERED,
         ),
         Mistake(
-            "ints become floats",
-            "The sum has the dtype of x. np.zeros makes floats unless it is told otherwise.",
+            "the sum has another dtype than x",
+            "It has the dtype of x. np.zeros makes float64 unless it is told otherwise.",
             when=has_kind("dtype"),
         ),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..check import check_each, in_turn
 from ..questions.task6_3 import Layers, ask_columns, ask_cuts, ask_layers, ask_layers_alone, ask_pair, ask_rows
-from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
+from ..rank_cases import counted, draw_floats, has_kind, is_near, with_sizes
 from ..ranks import Array, RankRun
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
@@ -43,7 +43,7 @@ def draw_layers(chance: Random, size: int, hidden: int, most: int = 4) -> Layers
 
 def layers() -> "SearchStrategy[Layers]":
     """Draw two layers, also with fewer hidden elements than ranks."""
-    return with_sizes(draw_layers, (2, 3, 1, 4, 5), range(1, 11))
+    return with_sizes(draw_layers, (2, 3, 1, 4, 5), (2, 1, *range(3, 11)))
 
 
 def large_layers() -> "SearchStrategy[Layers]":
@@ -71,7 +71,7 @@ def arrays() -> "SearchStrategy[list[Array]]":
 
 def describe(case: Layers) -> str:
     """Return two layers as text."""
-    return f"{case.size} ranks, x {case.x.shape}, w1 {case.w1.shape}, w2 {case.w2.shape}"
+    return f"{counted(case.size, 'rank')}, x {case.x.shape}, w1 {case.w1.shape}, w2 {case.w2.shape}"
 
 
 def describe_pair(case: tuple[Layers, Layers, int]) -> str:
@@ -81,7 +81,7 @@ def describe_pair(case: tuple[Layers, Layers, int]) -> str:
 
 def describe_arrays(case: list[Array]) -> str:
     """Return the arrays of all ranks as text."""
-    return f"{len(case)} ranks: " + ", ".join(str(x.round(2).tolist()) for x in case)
+    return f"{counted(len(case), 'rank')}: " + ", ".join(str(x.round(2).tolist()) for x in case)
 
 
 def check_widths(widths: list[int], count: int) -> None:
@@ -101,8 +101,7 @@ def check_columns(case: Layers, answer: Any) -> None:
         if len(b) != w.shape[1]:
             raise Wrong(f"a part has {w.shape[1]} columns and {len(b)} elements of the bias", kind="bias")
     check_widths([w.shape[1] for w, _ in answer], len(case.b1))
-    if not np.array_equal(np.concatenate([w for w, _ in answer], 1), case.w1):
-        raise Wrong("the columns of all ranks, in their order, are not the weight")
+    check_parts([w.T for w, _ in answer], case.w1.T, "columns")
     if not np.array_equal(np.concatenate([b for _, b in answer]), case.b1):
         raise Wrong("the biases of all ranks, in their order, are not the bias")
 
@@ -112,8 +111,24 @@ def check_rows(case: Layers, answer: Any) -> None:
     if not np.array_equal([w.shape[1] for w in answer], [case.w2.shape[1]] * case.size):
         raise Wrong("a part of split_rows does not have all columns")
     check_widths([len(w) for w in answer], len(case.w2))
-    if not np.array_equal(np.concatenate(answer), case.w2):
-        raise Wrong("the rows of all ranks, in their order, are not the weight")
+    check_parts(answer, case.w2, "rows")
+
+
+def check_parts(parts: list[Array], whole: Array, what: str) -> None:
+    """Raise `Wrong` if parts, in their order, are not the rows of a weight."""
+    if np.array_equal(np.concatenate(parts), whole):
+        return
+    places = [[next((k for k, row in enumerate(whole) if np.array_equal(row, one)), None) for one in part] for part in parts]
+    found = [k for part in places for k in part]
+    if None in found:
+        raise Wrong(
+            f"the {what} of all ranks, in their order, are not the weight", expected=whole, got=np.concatenate(parts)
+        )
+    is_permuted = sorted(k for k in found if k is not None) == list(range(len(whole)))
+    raise Wrong(
+        f"ranks have {what} {', '.join(map(str, places))}; in their order, they are not the weight",
+        kind="order" if is_permuted else "",
+    )
 
 
 def same_cuts(case: Layers, answer: Any) -> None:
@@ -176,23 +191,51 @@ def check_forward(case: Layers, run: RankRun) -> None:
     for rank, (y, *_) in enumerate(run.results):
         if not is_near(y, expected):
             kind = "bias" if is_near(y, expected + (case.size - 1) * case.b2) else ""
+            kind = "hidden" if is_near(y, of_summed_hidden(case)) else kind
             raise Wrong(f"y is wrong on rank {rank}", expected=expected, got=y, kind=kind)
         if y.tobytes() != run.results[0][0].tobytes():
-            raise Wrong(f"ranks 0 and {rank} have different bits of y", kind="bits")
+            raise Wrong(
+                f"ranks 0 and {rank} have different bits of y: expected is that of rank 0, got that of rank {rank}",
+                expected=run.results[0][0],
+                got=y,
+                kind="bits",
+            )
+
+
+def of_summed_hidden(case: Layers) -> Array:
+    """Return y if ranks with equally many hidden values sum these, and then the products; no elements for other parts."""
+    if len(case.b1) % case.size:
+        return np.zeros(0)
+    hidden = np.maximum(case.x @ case.w1 + case.b1, 0).reshape(len(case.x), case.size, -1).sum(1)
+    return np.asarray(np.tile(hidden, case.size) @ case.w2 + case.b2)
 
 
 def check_backward(case: Layers, run: RankRun) -> None:
     """Raise `Wrong` if a rank has a wrong gradient."""
     _, dx, dw1, db1, dw2, db2 = whole(case)
     widths = [len(result[3]) for result in run.results]
-    for rank, (_, *got) in enumerate(run.results):
-        part = slice(sum(widths[:rank]), sum(widths[: rank + 1]))
-        parts = (dx, dw1[:, part], db1[part], dw2[part], db2)
-        for name, one, right in zip(NAMES, got, parts, strict=True):
+    for name in ("w2", "b2", "b1", "w1", "x"):  # those that need no sum first
+        for rank, (_, *got) in enumerate(run.results):
+            part = slice(sum(widths[:rank]), sum(widths[: rank + 1]))
+            place = NAMES.index(name)
+            one, right = got[place], (dx, dw1[:, part], db1[part], dw2[part], db2)[place]
             if not is_near(one, right):
-                is_times = case.size > 1 and is_near(one, case.size * right)
-                kind = "times" if is_times else "partial" if name == "x" else ""
+                kind = kind_of_gradient(case, part, name, one, right)
                 raise Wrong(f"the gradient of {name} is wrong on rank {rank}", expected=right, got=one, kind=kind)
+
+
+def kind_of_gradient(case: Layers, part: slice, name: str, got: Any, right: Array) -> str:
+    """Return which mistake leads to the wrong gradient of a rank with these hidden values; "" if it is unknown."""
+    if case.size > 1 and is_near(got, case.size * right):
+        return "times"
+    hidden = case.x @ case.w1[:, part] + case.b1[part]
+    inner = case.d @ case.w2[part].T
+    if name == "x":
+        return "partial" if is_near(got, (inner * (hidden > 0)) @ case.w1[:, part].T) else ""
+    for before in (inner, inner * (case.x @ case.w1[:, part] > 0)):
+        if is_near(got, before.sum(0) if name == "b1" else case.x.T @ before) and name in ("b1", "w1"):
+            return "relu"
+    return ""
 
 
 def check_counts(case: Layers, run: RankRun) -> None:
@@ -265,6 +308,12 @@ TASK = Task(
             check=SPLIT,
         ),
         Mistake(
+            "ranks do not have neighboring columns or rows",
+            "Of three columns, rank 0 has 0 and 1, and rank 1 has 2; not 0 and 2, and then 1.",
+            when=has_kind("order"),
+            check=SPLIT,
+        ),
+        Mistake(
             "columns and rows are exchanged",
             "A column of w has a weight for each input: w[:, k].",
             when=has_kind("rows"),
@@ -289,6 +338,12 @@ TASK = Task(
             check=FORWARD,
         ),
         Mistake(
+            "a gradient passes relu where the hidden value is 0",
+            "relu(x @ w1 + b1) is 0 where its argument is negative. There the gradient is 0, too.",
+            when=has_kind("relu"),
+            check=BACKWARD,
+        ),
+        Mistake(
             "the gradient of x is that of one rank",
             "All ranks used x, so the gradients that they send back are added.",
             when=has_kind("partial"),
@@ -299,6 +354,12 @@ TASK = Task(
             "d is the same on all ranks; its sum is size times as large.",
             when=has_kind("times"),
             check=BACKWARD,
+        ),
+        Mistake(
+            "ranks sum arrays that belong to their own parts",
+            "The hidden values of other ranks are never needed, and neither are gradients of their parts: only y and the "
+            "gradient of x are sums over ranks.",
+            when=has_kind("mismatch", "hidden"),
         ),
         Mistake(
             "more is sent than the two sums",

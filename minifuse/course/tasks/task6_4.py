@@ -1,6 +1,6 @@
 """Task 6.4: a pipeline of stages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -20,7 +20,7 @@ from ..questions.task6_4 import (
     loss_gradient_of,
     stage_programs,
 )
-from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
+from ..rank_cases import counted, draw_floats, has_kind, is_near, with_sizes
 from ..ranks import SEND, Array, RankRun
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -37,7 +37,7 @@ BUBBLE, ORDER, MEMORY, TIME, GRADIENTS, FOLLOWED, ISOLATED = (
     "run_stage keeps to the order, and sends to neighbors only",
     "a stage computes from its own layers and its messages alone",
 )
-FORWARD_TURNS, BACKWARD_TURNS = 1, 2
+FORWARD_TIME, BACKWARD_TIME = 1, 2
 Order = Sequence[tuple[str, int]]
 
 
@@ -78,7 +78,12 @@ def pairs() -> "SearchStrategy[tuple[Stages, Stages, int]]":
 
 def describe_sizes(case: tuple[int, int]) -> str:
     """Return the sizes of a pipeline as text."""
-    return f"{case[0]} stages, {case[1]} microbatches"
+    return f"{counted(case[0], 'stage')}, {case[1]} {'microbatch' if case[1] == 1 else 'microbatches'}"
+
+
+def format_order(order: Order) -> str:
+    """Return an order as text: "F0 F1 B0 B1"."""
+    return " ".join(f"{name[0].upper()}{k}" for name, k in order)
 
 
 def describe(case: Stages) -> str:
@@ -93,12 +98,18 @@ def describe_pair(case: tuple[Stages, Stages, int]) -> str:
 
 def check_order(case: tuple[int, int], orders: Any) -> None:
     """Raise `Wrong` if a stage leaves out a microbatch, or has it backward before forward."""
-    _, microbatches = case
+    stages, microbatches = case
     expected = sorted((name, k) for name in ("forward", "backward") for k in range(microbatches))
     for stage, order in enumerate(orders):
-        if type(order) is not list or sorted(map(tuple, order)) != expected:
+        if type(order) is list and (others := [step for step in order if type(step) is not tuple]):
+            raise Wrong(f"stage {stage}: expected tuples, such as ('forward', 0); got {others[0]}", kind="no tuple")
+        if type(order) is not list or sorted(order) != expected:
+            is_ahead = microbatches < stages - stage and any(k >= microbatches for _, k in order)
+            text = f": {format_order(order)}" if type(order) is list else ""
             raise Wrong(
-                f"stage {stage} does not have each microbatch once forward and once backward", got=order, kind="left out"
+                f"stage {stage} does not have each microbatch once forward and once backward{text}",
+                got=order,
+                kind="too many" if is_ahead else "left out",
             )
         for k in range(microbatches):
             if order.index(("forward", k)) > order.index(("backward", k)):
@@ -112,15 +123,34 @@ def check_memory(case: tuple[int, int], orders: Sequence[Order]) -> None:
         kept = np.cumsum([1 if name == "forward" else -1 for name, _ in order]).max(initial=0)
         most = min(stages - stage, microbatches)
         if kept > most:
-            is_gpipe = [name for name, _ in order] == ["forward"] * microbatches + ["backward"] * microbatches
             raise Wrong(
-                f"stage {stage} keeps the activations of {kept} microbatches; {most} are enough",
-                got=order,
-                kind="gpipe" if is_gpipe else "memory",
+                f"stage {stage} keeps the activations of {kept} microbatches; {most} {'is' if most == 1 else 'are'} enough: "
+                f"{format_order(order)}",
+                got=list(orders),
+                kind="memory",
             )
 
 
-def count_turns(orders: Sequence[Order]) -> int:
+def runs_forward_first(is_so: Callable[[list[int], int, int], bool]) -> Callable[[Wrong], bool]:
+    """Return a function that says whether stages keep too many microbatches, and `is_so` is True.
+
+    Its arguments are the numbers of forward passes before the first backward pass of each stage, stages and microbatches.
+    """
+
+    def when(wrong: Wrong) -> bool:
+        if wrong.kind != "memory":
+            return False
+        return is_so([[name for name, _ in order].index("backward") for order in wrong.got], *wrong.case)
+
+    return when
+
+
+def one_too_many(begins: list[int], stages: int, microbatches: int) -> bool:
+    """Return whether each stage runs one microbatch more forward before its first backward pass than it has to."""
+    return begins == [min(stages - stage + 1, microbatches) for stage in range(stages)]
+
+
+def time_of(orders: Sequence[Order]) -> int:
     """Return when the last stage ends, if all begin as soon as they can; raise `Wrong` if they wait for each other."""
     ends: dict[tuple[int, str, int], int] = {}
     done, clocks = [0] * len(orders), [0] * len(orders)
@@ -134,8 +164,8 @@ def count_turns(orders: Sequence[Order]) -> int:
                 needed = ends.get((source, name, k)) if 0 <= source < len(orders) else 0
                 if needed is None:
                     break
-                turns = FORWARD_TURNS if name == "forward" else BACKWARD_TURNS
-                ends[stage, name, k] = clocks[stage] = max(clocks[stage], needed) + turns
+                time = FORWARD_TIME if name == "forward" else BACKWARD_TIME
+                ends[stage, name, k] = clocks[stage] = max(clocks[stage], needed) + time
                 done[stage] += 1
                 is_moving = True
     if waiting := [stage for stage, order in enumerate(orders) if done[stage] < len(order)]:
@@ -147,13 +177,13 @@ def count_turns(orders: Sequence[Order]) -> int:
 def check_time(case: tuple[int, int], orders: Sequence[Order]) -> None:
     """Raise `Wrong` if the pipeline takes more time than it has to."""
     stages, microbatches = case
-    expected = (microbatches + stages - 1) * (FORWARD_TURNS + BACKWARD_TURNS)
-    got = count_turns(orders)
+    expected = (microbatches + stages - 1) * (FORWARD_TIME + BACKWARD_TIME)
+    got = time_of(orders)
     if got > expected:
-        is_one = got == stages * microbatches * (FORWARD_TURNS + BACKWARD_TURNS)
+        is_one = got == stages * microbatches * (FORWARD_TIME + BACKWARD_TIME)
         raise Wrong(
-            f"with {FORWARD_TURNS} turn for a forward and {BACKWARD_TURNS} for a backward pass, the pipeline takes {got} "
-            f"turns; expected {expected}",
+            f"with {FORWARD_TIME} unit of time for a forward and {BACKWARD_TIME} for a backward pass, the pipeline takes "
+            f"{got} units; expected {expected}; stage 0 runs {format_order(orders[0])}",
             got=list(orders),
             kind="one by one" if is_one else "slow",
         )
@@ -198,7 +228,7 @@ def check_followed(case: Stages, run: RankRun) -> None:
             sent = sum(event.name == SEND and event.other == to for event in events)
             most = len(case.inputs) if abs(to - stage) == 1 else 0
             if sent > most:
-                raise Wrong(f"stage {stage} sends {sent} messages to stage {to}; {most} are enough", kind="messages")
+                raise Wrong(f"stage {stage} sends {sent} messages to stage {to}; it needs {most}", kind="messages")
 
 
 def check_alone(case: tuple[Stages, Stages, int], answer: Any) -> None:
@@ -258,14 +288,26 @@ TASK = Task(
         Mistake(
             "all microbatches go forward before the first goes backward",
             "This is GPipe: as fast, but a stage keeps the activations of all microbatches.",
-            when=has_kind("gpipe"),
+            when=runs_forward_first(lambda begins, _, microbatches: set(begins) == {microbatches}),
+            check=MEMORY,
+        ),
+        Mistake(
+            "each stage runs one microbatch too many ahead",
+            "Before its first backward pass, a stage runs stages - 1 - stage microbatches ahead, and one more.",
+            when=runs_forward_first(one_too_many),
             check=MEMORY,
         ),
         Mistake(
             "all stages begin with equally many forward passes",
             "The last stage can run its first microbatch backward at once. A stage has stages - 1 - stage others before.",
-            when=has_kind("memory", "gpipe"),
+            when=runs_forward_first(lambda begins, *_: len(set(begins)) == 1),
             check=MEMORY,
+        ),
+        Mistake(
+            "a stage runs ahead more microbatches than there are",
+            "There may be fewer than stages - 1 - stage. Then all of them go forward first.",
+            when=has_kind("too many"),
+            check=ORDER,
         ),
         Mistake(
             "a microbatch begins when the one before is done",

@@ -21,7 +21,7 @@ def broadcast_parameters(parameters, group):
 
 
 def make_buckets(sizes, limit):
-    """Return the buckets: lists of numbers of parameters; sizes[k] is the number of elements of parameter k.
+    """Return the buckets: lists of indices of parameters; sizes[k] is the number of elements of parameter k.
 
     The last parameter is the first of the first bucket, and each bucket continues with the parameter before. It takes as
     many as it can hold without more than `limit` elements in all; a parameter with more is alone in its bucket.
@@ -41,10 +41,10 @@ def make_buckets(sizes, limit):
 class GradientAverager:
     """The gradients of a step, averaged over the examples of all ranks, in buckets of at most `limit` elements.
 
-    Parameters have these shapes. This rank's gradients are those of the mean loss over `examples` examples, which may be 0
-    and may differ between ranks. The constructor may all-reduce one number; after it, there is one all-reduce for each
-    bucket, in the order of buckets on all ranks. It begins as soon as the gradients of its bucket and of all buckets before
-    are there.
+    Parameters have these shapes. This rank's gradients are those of the mean loss over `examples` examples. Their number may
+    differ between ranks. It may be 0, but not on all ranks; gradients are 0 then. The constructor may all-reduce one number;
+    after it, there is one all-reduce for each bucket, in the order of buckets on all ranks. It begins as soon as the
+    gradients of its bucket and of all buckets before are there.
     """
 
     def __init__(self, shapes, limit, examples, group):
@@ -83,8 +83,9 @@ class GradientAverager:
 def train_parallel(parameters, parts, backward, rate, limit, group):
     """Return the parameters after a step of gradient descent for each part, with the parameters of rank 0 at the start.
 
-    A part (x, y) is what this rank has of a batch; len(x) may be 0. `backward(parameters, part, ready)` computes the
-    gradients of the mean loss over the part, and calls `ready(k, gradient)` for each parameter.
+    A part (x, y) is what this rank has of a batch; len(x) may be 0, but not on all ranks. `backward(parameters, part,
+    ready)` computes the gradients of the mean loss over the part, and calls `ready(k, gradient)` for each parameter. They
+    are 0 if len(x) is 0.
     """
     # begin 6.2f
     parameters = broadcast_parameters(parameters, group)

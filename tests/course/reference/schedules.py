@@ -1,6 +1,6 @@
 """Module 5: schedules of loop nests.
 
-`Nest`, `Machine` and `Schedule` are described in minifuse/course/nests.py. Time is counted in cycles.
+The fields of `Nest`, `Machine` and `Schedule` are described in docs/course/5.7-schedules.md. Time is counted in cycles.
 """
 
 from math import ceil, prod
@@ -37,7 +37,8 @@ def is_legal(nest, schedule, machine):
 def request_sectors(strides, nest, schedule, machine):
     """Return how many sectors the first warp of the first block touches in its first request for an operand.
 
-    The operand has these strides, and begins at a sector. Threads whose index is outside of the nest touch none.
+    The operand has these strides, and begins at a sector. Threads whose index is outside of the nest touch none. A thread
+    whose index is past its chunk, but inside of the nest, is counted.
     """
     # begin 5.7b
     order = [schedule.lanes, *[d for d in reversed(range(len(nest.sizes))) if d != schedule.lanes]]

@@ -51,7 +51,7 @@ def cuda_thread_tile_matmul(out, a, b):
 
 # %% two_pairs_of_tiles: a pair of tiles is filled while the other is used, so one barrier for each step is enough.
 def cuda_block_tile_matmul(out, a, b):
-    tile_a = cuda.shared.array((2, TILE_M, TILE_K + 1), float64)
+    tile_a = cuda.shared.array((2, TILE_M, 9), float64)
     tile_b = cuda.shared.array((2, TILE_K, TILE_N), float64)
     sums = cuda.local.array((THREAD_M, THREAD_N), float64)
     left = cuda.local.array(THREAD_M, float64)
@@ -131,7 +131,7 @@ def cuda_block_tile_matmul(out, a, b):
 
 # %% tile_a_turned: tile_a is stored by columns, with a gap behind each.
 def cuda_block_tile_matmul(out, a, b):
-    tile_a = cuda.shared.array((TILE_K, TILE_M + 2), float64)
+    tile_a = cuda.shared.array((TILE_K, 34), float64)
     tile_b = cuda.shared.array((TILE_K, TILE_N), float64)
     sums = cuda.local.array((THREAD_M, THREAD_N), float64)
     left = cuda.local.array(THREAD_M, float64)

@@ -1,7 +1,7 @@
 """Wrong solutions of task 5.7, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% shared_unlimited: shared memory has no limit
+# %% shared_unlimited: the tiles in shared memory are not counted
 def is_legal(nest, schedule, machine):
     threads, tile = prod(schedule.threads), prod(schedule.tile)
     if min(*schedule.threads, *schedule.tile, schedule.split) < 1:
@@ -223,6 +223,112 @@ def choose(nest, machine):
         time, is_better = cost(nest, at, machine), True
         while is_better:
             near = [(cost(nest, other, machine), other) for other in neighbors(at) if is_legal(nest, other, machine)]
+            is_better = min(near)[0] < time
+            if is_better:
+                time, at = min(near)
+        if best is None or time < best[0]:
+            best = time, at
+    return best[1]
+
+
+# %% from_one_thread: the search ends where no neighbor is better, far from the best schedule
+def choose(nest, machine):
+    dims = range(len(nest.sizes))
+
+    def neighbors(schedule):
+        """Generate schedules in which a number is doubled or halved, or threads are moved to another dim."""
+        threads, tile = schedule.threads, schedule.tile
+        for d in dims:
+            for value in (threads[d] * 2, threads[d] // 2):
+                yield schedule._replace(threads=(*threads[:d], value, *threads[d + 1 :]))
+            for value in (tile[d] * 2, tile[d] // 2):
+                yield schedule._replace(tile=(*tile[:d], value, *tile[d + 1 :]))
+            for e in dims:
+                if d != e:
+                    moved = list(threads)
+                    moved[d], moved[e] = moved[d] * 2, moved[e] // 2
+                    yield schedule._replace(threads=tuple(moved))
+        yield schedule._replace(split=schedule.split * 2)
+        yield schedule._replace(split=schedule.split // 2)
+
+    best, ones = None, (1,) * len(nest.sizes)
+    for lanes in dims:
+        at = Schedule(lanes, ones, ones)
+        time, is_better = cost(nest, at, machine), True
+        while is_better:
+            near = [(cost(nest, other, machine), other) for other in neighbors(at) if is_legal(nest, other, machine)]
+            is_better = min(near)[0] < time
+            if is_better:
+                time, at = min(near)
+        if best is None or time < best[0]:
+            best = time, at
+    return best[1]
+
+
+# %% from_a_full_block: the search ends where no neighbor is better, far from the best schedule
+def choose(nest, machine):
+    dims = range(len(nest.sizes))
+
+    def neighbors(schedule):
+        """Generate schedules in which a number is doubled or halved, or threads are moved to another dim."""
+        threads, tile = schedule.threads, schedule.tile
+        for d in dims:
+            for value in (threads[d] * 2, threads[d] // 2):
+                yield schedule._replace(threads=(*threads[:d], value, *threads[d + 1 :]))
+            for value in (tile[d] * 2, tile[d] // 2):
+                yield schedule._replace(tile=(*tile[:d], value, *tile[d + 1 :]))
+            for e in dims:
+                if d != e:
+                    moved = list(threads)
+                    moved[d], moved[e] = moved[d] * 2, moved[e] // 2
+                    yield schedule._replace(threads=tuple(moved))
+        yield schedule._replace(split=schedule.split * 2)
+        yield schedule._replace(split=schedule.split // 2)
+
+    best, ones = None, (1,) * len(nest.sizes)
+    for lanes in dims:
+        at = Schedule(lanes, tuple(machine.max_threads if d == lanes else 1 for d in dims), ones)
+        if not is_legal(nest, at, machine):
+            at = Schedule(lanes, ones, ones)
+        time, is_better = cost(nest, at, machine), True
+        while is_better:
+            near = [(cost(nest, other, machine), other) for other in neighbors(at) if is_legal(nest, other, machine)]
+            is_better = min(near)[0] < time
+            if is_better:
+                time, at = min(near)
+        if best is None or time < best[0]:
+            best = time, at
+    return best[1]
+
+
+# %% halves_of_one: a number of a neighbor is 0
+def choose(nest, machine):
+    dims = range(len(nest.sizes))
+
+    def neighbors(schedule):
+        """Generate schedules in which a number is doubled or halved, or threads are moved to another dim."""
+        threads, tile = schedule.threads, schedule.tile
+        for d in dims:
+            for value in (threads[d] * 2, threads[d] // 2):
+                yield schedule._replace(threads=(*threads[:d], value, *threads[d + 1 :]))
+            for value in (tile[d] * 2, tile[d] // 2):
+                yield schedule._replace(tile=(*tile[:d], value, *tile[d + 1 :]))
+            for e in dims:
+                if d != e:
+                    moved = list(threads)
+                    moved[d], moved[e] = moved[d] * 2, moved[e] // 2
+                    yield schedule._replace(threads=tuple(moved))
+        yield schedule._replace(split=schedule.split * 2)
+        yield schedule._replace(split=schedule.split // 2)
+
+    best, ones = None, (1,) * len(nest.sizes)
+    for lanes in dims:
+        at = Schedule(lanes, tuple(machine.warp if d == lanes else 1 for d in dims), ones)
+        if not is_legal(nest, at, machine):
+            at = Schedule(lanes, ones, ones)
+        time, is_better = cost(nest, at, machine), True
+        while is_better:
+            near = [(cost(nest, other, machine), other) for other in neighbors(at)]
             is_better = min(near)[0] < time
             if is_better:
                 time, at = min(near)

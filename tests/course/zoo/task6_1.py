@@ -66,10 +66,38 @@ def all_gather(part, rank, size, send, receive):
     return parts
 
 
-# %% zeros: ints become floats
+# %% zeros: the sum has another dtype than x
 def all_reduce(x, rank, size, send, receive):
     total = reduce_scatter(x.reshape(-1), rank, size, send, receive)
     result = np.zeros(x.size)
     for (start, stop), part in zip(chunk_bounds(x.size, size), all_gather(total, rank, size, send, receive)):
         result[start:stop] = part
     return result.reshape(x.shape)
+
+
+# %% slice_of_one_rank: a single rank returns x, or a slice of it, itself
+def reduce_scatter(x, rank, size, send, receive):
+    chunks = [x[start:stop] for start, stop in chunk_bounds(len(x), size)]
+    total = chunks[(rank - 1) % size]
+    for step in range(1, size):
+        send((rank + 1) % size, total)
+        total = receive((rank - 1) % size) + chunks[(rank - step - 1) % size]
+    return total
+
+
+# %% nothing_for_one_rank: a single rank returns x, or a slice of it, itself
+def all_reduce(x, rank, size, send, receive):
+    if size == 1:
+        return x
+    total = reduce_scatter(x.reshape(-1), rank, size, send, receive)
+    return np.concatenate(all_gather(total, rank, size, send, receive)).reshape(x.shape)
+
+
+# %% begins_with_the_own_chunk: each rank ends with the sum of another chunk
+def reduce_scatter(x, rank, size, send, receive):
+    chunks = [x[start:stop] for start, stop in chunk_bounds(len(x), size)]
+    total = chunks[rank].copy()
+    for step in range(1, size):
+        send((rank + 1) % size, total)
+        total = receive((rank - 1) % size) + chunks[(rank - step) % size]
+    return total

@@ -103,3 +103,25 @@ def run_stage(stage, stages, microbatches, layers, send, receive):
     if stage > 0:
         send(0, sums[0])
     return sums
+
+
+# %% one_more_ahead: each stage runs one microbatch too many ahead
+def one_forward_one_backward(stage, stages, microbatches):
+    ahead = min(stages - stage, microbatches)
+    steps = [("forward", k) for k in range(ahead)]
+    for k in range(microbatches):
+        if k + ahead < microbatches:
+            steps.append(("forward", k + ahead))
+        steps.append(("backward", k))
+    return steps
+
+
+# %% too_few_microbatches: a stage runs ahead more microbatches than there are
+def one_forward_one_backward(stage, stages, microbatches):
+    ahead = stages - 1 - stage
+    steps = [("forward", k) for k in range(ahead)]
+    for k in range(microbatches):
+        if k + ahead < microbatches:
+            steps.append(("forward", k + ahead))
+        steps.append(("backward", k))
+    return steps

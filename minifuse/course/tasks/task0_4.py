@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
@@ -30,7 +30,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-HELD = "held finds the attributes of a kind, those in lists too"
+HELD = "held finds the attributes of a type, those in lists too"
 OWN = "a module has its own parameters, under the names of their attributes"
 DOTTED = "parameters of children have dotted names"
 LISTS = "what lies in a list is found, under its place there"
@@ -104,6 +104,14 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
         if shared is not None and others:
             made[k]["tied"] = others[shared % len(others)]
     return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
+
+
+def trees_not_looked_into() -> "SearchStrategy[Tree]":
+    """Draw trees of two modules, of which one is in a tuple, a dict, or a list of lists."""
+    from hypothesis import strategies as st
+
+    roots: list[AttributeLabels] = [{"pair": ("m1", "p0")}, {"table": {"left": "m1"}}, {"layers": [["m1"]]}]
+    return st.sampled_from([Tree((root, {})) for root in roots])
 
 
 def odd_trees() -> "SearchStrategy[Tree]":
@@ -217,8 +225,26 @@ def lacks_paths(wrong: Wrong) -> bool:
     return all(b == a and f".{right}".endswith(f".{name}") for (name, a), (right, b) in pairs)
 
 
+def looks_into_others(wrong: Wrong) -> bool:
+    """Return whether a name leads through a tuple, a dict, or a list in a list."""
+    tree = wrong.case if isinstance(wrong.case, Tree) else wrong.case[0]
+    others = {name for held in tree.modules for name, value in held.items() if isinstance(value, tuple | dict)}
+    paths = [name.split(": ")[-1].split(".") for name, _ in wrong.got]
+    return any(
+        not others.isdisjoint(path[:-1]) or any(a.isdecimal() and b.isdecimal() for a, b in pairwise(path)) for path in paths
+    )
+
+
+def comes_sorted(wrong: Wrong) -> bool:
+    """Return whether the attributes of each type are sorted by name."""
+    parts = [[pair for pair in wrong.expected if pair[1].startswith(letter)] for letter in "pm"]
+    return bool(wrong.got == [pair for part in parts for pair in sorted(part, key=lambda pair: pair[0].split(".")[0])])
+
+
 def is_twice(wrong: Wrong) -> bool:
-    """Return whether something was found more often than expected."""
+    """Return whether something was found more often than expected, by names that lead through modules and lists only."""
+    if looks_into_others(wrong):
+        return False
     got, expected = [Counter(x[1] if isinstance(x, tuple) else x for x in found) for found in (wrong.got, wrong.expected)]
     return any(isinstance(label, str) and expected[label] for label in got - expected)
 
@@ -275,7 +301,7 @@ TASK = Task(
     points=4,
     text=(
         "A network is a tree of modules; whoever trains it wants all parameters, by name. Write `held` (the attributes of a "
-        "kind, those in lists too), `named_modules` (itself, then all below), `named_parameters` (dotted names: "
+        "type, those in lists too), `named_modules` (itself, then all below), `named_parameters` (dotted names: "
         '"layers.0.weight"; a shared one once), and `train` and `eval`, which set `training` of every module below. Nothing '
         "is registered: look at the attributes, whenever you are asked."
     ),
@@ -283,7 +309,7 @@ TASK = Task(
         "vars(module) is a dictionary of its attributes. A tree is walked by a function that calls itself for each child; a "
         "child's names get the path that leads to it in front.",
         "named_modules: a function visit(name, module) that notes the module, unless it was seen, and visits each child "
-        "with name + '.' + the child's name. named_parameters: for each (path, module), what it holds of kind Parameter. "
+        "with name + '.' + the child's name. named_parameters: for each (path, module), what it holds of type Parameter. "
         "What was seen is known by id(...), since two parameters may have equal values.",
         "minifuse/nn/module.py is the library's own, without registration too.",
     ),
@@ -330,10 +356,24 @@ TASK = Task(
                 ),
             ],
         ),
-        agrees(ODD, odd_trees, everything, share=0.8),
+        in_turn(
+            ODD, [agrees(ODD, trees_not_looked_into, everything, share=0.1), agrees(ODD, odd_trees, everything, share=0.8)]
+        ),
         agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.4),
     ),
     mistakes=(
+        Mistake(
+            "attributes come sorted by name",
+            "dir(self) sorts. vars(self) has the attributes in the order in which they were set.",
+            when=comes_sorted,
+            check=HELD,
+        ),
+        Mistake(
+            "a tuple, a dict, or a list in a list is looked into",
+            "Only a list is looked into, and only once. A tuple is no list: isinstance(value, list) says so.",
+            when=looks_into_others,
+            check=ODD,
+        ),
         Mistake(
             "two parameters of equal value are taken for one",
             "Two biases both begin as 0.0, and are two. What is the same object has the same id(...).",

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import oracle
 from ..cases import among, at_random, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
-from ..check import agreement, in_turn
+from ..check import agreement, in_turn, same
 from ..draw import rows
 from ..engine import Engine
 from ..keeping import keeps_nothing
@@ -30,6 +30,7 @@ from ..questions.task2_4 import (
 from ..strided import Array, Strided
 from ..task import Check, Mistake, Task
 from ..variables import Function
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -41,9 +42,9 @@ MOVED = ("TensorSum", "TensorPermute", "TensorReshape")
 SUMMED, FORWARD, BACKWARD, SHAPED, PRODUCT = (
     "unbroadcast sums over all that was repeated",
     "forward of functions of elements gives their values",
-    "backward gives each input a derivative of its own shape",
-    "Sum, Permute and Reshape bring derivatives back to where they came from",
-    "MatMul gives both matrices their derivatives",
+    "backward gives each input a gradient of its own shape",
+    "Sum, Permute and Reshape return gradients to where their elements came from",
+    "MatMul gives both matrices their gradients",
 )
 
 
@@ -89,11 +90,9 @@ def moved(name: str) -> "SearchStrategy[Call]":
         }[name]
         return Call(name, (scaled(strided_like(draw, shape), 3.0),), options, scaled(strided_like(draw, result), 5.0))
 
-    a, d = [scaled(fresh(shape), 3.0) for shape in ((2, 3, 4), (3, 4, 2))]
-    round_ = Call(
-        "TensorPermute", (a,), {"dims": (1, 2, 0)}, d
-    )  # a cyclic permutation needs three dims to differ from its inverse
-    rounds = [round_, cyclic_permutation()]
+    pairs = [[scaled(fresh(shape), 3.0) for shape in (s, (*s[1:], s[0]))] for s in ((1, 2, 3), (2, 3, 4))]
+    rounds = [Call("TensorPermute", (a,), {"dims": (1, 2, 0)}, d) for a, d in pairs]  # not its own inverse
+    rounds.append(cyclic_permutation())
     return case() | st.sampled_from(rounds) if name == "TensorPermute" else case()
 
 
@@ -178,16 +177,17 @@ def right_answer(how: Look) -> Callable[[Call], object]:
 
 def each(
     demand: str,
+    what: str,
     names: Sequence[str],
     cases: Callable[[str], "SearchStrategy[Call]"],
     how: Look,
     link: Callable[[Call], str],
     share: float = SHARE,
 ) -> Check:
-    """Return a check that tests several functions one after the other, with equal numbers of cases."""
+    """Return a check that tests `what` of several functions one after the other, with equal numbers of cases."""
     parts = [
         agreement(
-            f"{name}: {demand}",
+            f"{name}: {what}",
             partial(cases, name),
             partial(ask, how),
             right_answer(how),
@@ -225,13 +225,29 @@ def first_of(case: Repeated) -> Array:
 
 
 def drawing(case: Call | Repeated, got: object, expected: object) -> list[str]:
-    """Picture the expected and the actual gradient of each input."""
-    if not isinstance(expected, tuple):
+    """Picture the inputs and d, and those parts of the answer that differ: the value of forward, gradients of inputs."""
+    if not isinstance(case, Call):
         return [*rows(expected, "expected"), *rows(got, "got")]
-    got = got if isinstance(got, tuple) and len(got) == len(expected) else (got,) * len(expected)
-    return [
-        line for k in range(len(expected)) for line in (*rows(expected[k], f"expected{k}"), *rows(got[k], f"got{k}"), "")
-    ][:-1]
+    lines = [line for name, x in zip("ab", case.inputs, strict=False) for line in rows(x.array(), name)]
+    if not isinstance(expected, tuple):
+        return [*lines, *[""] * (expected is not None), *rows(expected, "expected"), *rows(got, "got")]
+    lines += rows(case.d.array(), "d")
+    names = [f"the gradient of {name}" for name in "ab"[: len(case.inputs)]]
+    names = ["the value of forward"] * (len(expected) > len(names)) + names
+    if not isinstance(got, tuple) or len(got) != len(expected):  # an error, or no tuple
+        return [
+            *lines,
+            *[line for name, x in zip(names, expected, strict=True) for line in ("", f"{name}:", *rows(x, "expected"))],
+        ]
+    for name, one, other in zip(names, got, expected, strict=True):
+        if same(one, other):
+            continue
+        shapes = np.shape(one), np.shape(other)
+        if shapes[0] != shapes[1]:
+            lines += ["", f"{name} has the shape {shapes[0]}", f"expected  {shapes[1]}"]
+        else:
+            lines += ["", f"{name}:", *rows(other, "expected"), *rows(one, "got")]
+    return lines
 
 
 def broadcast_link(case: Call) -> str:
@@ -270,6 +286,15 @@ def exchanged(case: Call) -> object:
     with np.errstate(all="ignore"):
         found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
     return (np.asarray(found[case.name]),)
+
+
+def multiplies_by_zero(wrong: Wrong) -> bool:
+    """Return whether the gradient of ReLU is nan where d is infinite and the input is not positive, and right elsewhere."""
+    case = wrong.case
+    if case.name != "TensorReLU" or wrong.kind:
+        return False
+    d, x = case.d.array(), case.inputs[0].array()
+    return same(wrong.got[0], np.where(np.isinf(d) & (x <= 0), np.nan, wrong.expected[0]))
 
 
 def moved_again(case: Call) -> object:
@@ -317,13 +342,14 @@ TASK = Task(
             draw=lambda c, got, expected: [*rows(c[0].array(), "gradient"), *drawing(c, got, expected)],
             link=lambda c: broadcasting_link(c[0].shape, c[1]),
         ),
-        each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
+        each(FORWARD, "the value of forward", (*TWO, *ONE), elementwise, value, broadcast_link),
         in_turn(
             BACKWARD,
             [
-                each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
+                each(BACKWARD, "the gradients of backward", (*TWO, *ONE), elementwise, slopes, broadcast_link),
                 each(
-                    "derivatives of tiny and large numbers, and of 0",
+                    BACKWARD,
+                    "the gradients for tiny and large numbers, and for 0",
                     (*TWO, *ONE),
                     extremes,
                     slopes,
@@ -348,7 +374,7 @@ TASK = Task(
         in_turn(
             SHAPED,
             [
-                each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
+                each(SHAPED, "forward or backward", MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
                 *keep_nothing(SHAPED, MOVED, moved),
             ],
         ),
@@ -376,8 +402,8 @@ TASK = Task(
             check=SUMMED,
         ),
         Mistake(
-            "derivatives keep the shape of the result",
-            "Each input receives a derivative of its own shape: unbroadcast(..., a.shape).",
+            "gradients keep the shape of the result",
+            "Each input receives a gradient of its own shape: unbroadcast(..., a.shape).",
             wrong_answer=wide,
             check=BACKWARD,
         ),
@@ -401,13 +427,26 @@ TASK = Task(
             check=BACKWARD,
         ),
         Mistake(
+            "backward returns no tuple",
+            "With a comma, (d,) is a tuple of one gradient: one for each input.",
+            when=lambda w: (
+                not w.kind and isinstance(w.expected, tuple) and w.got is not None and not isinstance(w.got, tuple)
+            ),
+        ),
+        Mistake(
+            "ReLU multiplies d by 0",
+            'd may be infinite, and inf * 0 is nan. a.zip("relu_grad", d) chooses between d and 0.',
+            when=multiplies_by_zero,
+            check=BACKWARD,
+        ),
+        Mistake(
             "Permute goes the same way twice",
             "After dims (1, 2, 0), another (1, 2, 0) does not lead back. Dim dims[k] of the input received from dim k.",
             wrong_answer=moved_again,
             check=SHAPED,
         ),
         Mistake(
-            "Sum passes its derivative on as it is",
+            "Sum passes its gradient on as it is",
             "Each element went into the sum, so each one receives all of d: its shape is that of the input.",
             wrong_answer=not_spread,
             check=SHAPED,

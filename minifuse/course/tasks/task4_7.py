@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import oracle
 from ..cases import among, strided_like
-from ..check import agreement, check_each, in_turn
+from ..check import agreement, check_each, in_turn, same
 from ..orders import LONG_ORDER, SHORT_ORDER, check_mixed, check_uniform
 from ..questions.task4_7 import (
     FIRST,
@@ -99,9 +99,19 @@ def batches_of(case: Loading) -> int:
 
 def describe_loading(case: Loading) -> str:
     """Return a loader as text."""
-    given_up = f"; {case.batches} batches of epoch {case.epochs - 1}" if case.batches else ""
+    given_up = f"; {counted(case.batches, 'batch', 'batches')} of epoch {case.epochs - 1}" if case.batches else ""
     arguments = f"batch_size={case.size}, seed={case.seed}, drop_last={case.drops_last}"
-    return f"DataLoader({case.examples} examples, {arguments}){given_up}"
+    return f"DataLoader({counted(case.examples, 'example', 'examples')}, {arguments}){given_up}"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return a number with a noun."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def describe_reads(case: Loading) -> str:
+    """Return a loader as text, and when its reads are counted."""
+    return f"{describe_loading(case)}; examples read after DataLoader and len, after iter, after each batch, in the end"
 
 
 def check_epoch(case: Loading, batches: list[list[int]]) -> None:
@@ -163,12 +173,14 @@ def check_resumed(case: Loading, answer: Any) -> None:
         )
     if found != rest:
         is_anew = case.batches > 0 and len(found) == batches_of(case)
+        is_complete = case.batches > 0 and case.batches == batches_of(case)
+        is_behind = len(found) == 1 if is_complete else case.batches > 0 and found[1:] == rest
+        theirs, ours = [[[k - FIRST for k in batch] for batch in batches] for batches in (found, rest)]
         raise Wrong(
-            "the batches after loading are others than those without saving",
+            f"the examples of the batches after loading are {theirs}; those without saving are below",
             case_text=text,
-            expected=rest,
-            got=found,
-            kind="anew" if is_anew else "other",
+            expected=ours,
+            kind=f"{'anew ' * is_anew}{'behind ' * is_behind}other",
         )
     if asked != sum(map(len, found)):
         raise Wrong(f"{asked} examples are read for batches of {sum(map(len, found))}", case_text=text, kind="reads")
@@ -226,12 +238,12 @@ def draw_columns(draw: Any, count: int, width: int) -> Strided:
     x = strided_like(draw, (count, width))
     x = x._replace(storage=x.storage * 37 % 23 / 4)
     for column in range(width):
-        way = draw(among("plain", "plain", "constant", "tenth", "far", "small"))
+        way = draw(among("plain", "plain", "constant", "tenth", "far", "small", "tiny"))
         cells = x.array()[:, column]
         if way in ("constant", "tenth"):
             cells[...] = 3.0 if way == "constant" else 0.1
         elif way != "plain":
-            cells[...] = cells + 1e6 if way == "far" else cells * 1e-7
+            cells[...] = cells + 1e6 if way == "far" else cells * {"small": 1e-7, "tiny": 1e-30}[way]
     return x
 
 
@@ -307,6 +319,14 @@ def describe_columns(case: Strided | Columns) -> str:
     return " and ".join(str(part.array().tolist()) for part in parts)
 
 
+def takes_small_for_constant(wrong: Wrong) -> bool:
+    """Return whether only scales below 1e-5 are wrong, and are 1."""
+    (means, scales), (right_means, right_scales) = wrong.got, wrong.expected
+    small = [1.0 if s < 1e-5 else s for s in right_scales]
+    partly = [s if a == s else one for a, s, one in zip(scales, right_scales, small, strict=True)]
+    return not wrong.kind and same(means, right_means) and same(scales, partly)
+
+
 def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
     """Return a function that says whether a failure is of one of these kinds."""
     return lambda wrong: wrong.kind in kinds
@@ -344,7 +364,7 @@ TASK = Task(
         agreement(COLLATED, rows, ask_collated, batch_of, read=read_batch, describe=describe_rows, share=0.5),
         check_each(EPOCHS, loadings, ask_epochs, check_epochs, large=large_loadings, describe=describe_loading),
         Check(SHUFFLED, are_shuffled),
-        agreement(READS, loadings, ask_reads, reads_of, large=large_loadings, describe=describe_loading, share=0.5),
+        agreement(READS, loadings, ask_reads, reads_of, large=large_loadings, describe=describe_reads, share=0.5),
         check_each(
             AGAIN,
             partial(loadings, 9, 1, None, True),
@@ -416,10 +436,28 @@ TASK = Task(
             check=AGAIN,
         ),
         Mistake(
+            "an example is read more than once",
+            "Ask dataset[k] once, when the batch of k is due.",
+            when=lambda w: w.got[-1] > w.case.examples,
+            check=READS,
+        ),
+        Mistake(
+            "a batch is counted after the yield",
+            "The state is asked for while the caller has the batch. Count it first, then yield it.",
+            when=lambda w: "behind" in w.kind.split(),
+            check=RESUMED,
+        ),
+        Mistake(
             "a loaded loader begins the epoch anew",
             "The state has two numbers: the epoch, and how many batches of it are done.",
-            when=has_kind("anew"),
+            when=lambda w: "anew" in w.kind.split(),
             check=RESUMED,
+        ),
+        Mistake(
+            "a small column is taken for a constant one",
+            "Its deviation is small, and not 0. A column is constant if its least element equals its largest.",
+            when=takes_small_for_constant,
+            check=STATISTICS,
         ),
         Mistake(
             "a constant column is divided by 0",

@@ -46,8 +46,9 @@ def index_of(ordinal: int, shape: Shape) -> Shape:
 @answers
 def permuted(x: Strided, dims: Sequence[int]) -> Strided:
     """Transpose an array with these strides, and return its shape and strides."""
-    if sorted(dims) != list(range(len(x.shape))):
-        raise ValueError(f"the dims {tuple(dims)} are not a permutation of the {len(x.shape)} dims of the tensor")
+    rank = len(x.shape)
+    if sorted(d + rank * (d < 0) for d in dims) != list(range(rank)):
+        raise ValueError(f"the dims {tuple(dims)} are not a permutation of the {rank} dims of the tensor")
     array = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.shape, x.strides).transpose(dims)
     return Strided(x.storage, array.shape, array.strides, x.offset)
 

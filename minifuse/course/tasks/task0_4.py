@@ -107,11 +107,18 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
 
 
 def trees_not_looked_into() -> "SearchStrategy[Tree]":
-    """Draw trees of two modules, of which one is in a tuple, a dict, or a list of lists."""
+    """Draw trees of two modules, of which one is in a tuple or a dict."""
     from hypothesis import strategies as st
 
-    roots: list[AttributeLabels] = [{"pair": ("m1", "p0")}, {"table": {"left": "m1"}}, {"layers": [["m1"]]}]
+    roots: list[AttributeLabels] = [{"pair": ("m1", "p0")}, {"table": {"left": "m1"}}]
     return st.sampled_from([Tree((root, {})) for root in roots])
+
+
+def trees_of_lists() -> "SearchStrategy[Tree]":
+    """Draw a tree with a list in a list."""
+    from hypothesis import strategies as st
+
+    return st.just(Tree(({"layers": [["m1"]]}, {})))
 
 
 def odd_trees() -> "SearchStrategy[Tree]":
@@ -357,7 +364,12 @@ TASK = Task(
             ],
         ),
         in_turn(
-            ODD, [agrees(ODD, trees_not_looked_into, everything, share=0.1), agrees(ODD, odd_trees, everything, share=0.8)]
+            ODD,
+            [
+                agrees(ODD, trees_not_looked_into, everything, share=0.1),
+                agrees(ODD, trees_of_lists, below, share=0.1),
+                agrees(ODD, odd_trees, everything, share=0.8),
+            ],
         ),
         agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.4),
     ),

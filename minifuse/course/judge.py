@@ -17,6 +17,7 @@ from .task import Check, Effort, Mistake, Task
 from .verdicts import Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
 
 MAX_VALUE_LENGTH = 300  # characters
+MAX_TEXT_BESIDE_DRAWING = 60  # characters of a value that a drawing shows, too
 ADVICE = {
     "RecursionError": "calls within calls, more than about a thousand: without end, or one for each element?",
     "UnboundLocalError": "a name is read before this function has given it a value",
@@ -102,6 +103,8 @@ def outcome_of_failure(name: str, wrong: Wrong, student: StudentProcess, task: T
     message = wrong.message + advice(wrong.kind) if wrong.message != name else ""
     kind = "" if wrong.kind or mistake else describe_type_mismatch(wrong.got, wrong.expected)
     expected, got = format_pair(wrong.expected, wrong.got)
+    if max(len(expected), len(got)) > MAX_TEXT_BESIDE_DRAWING and any(x.startswith("expected") for x in wrong.drawing):
+        expected = got = ""
     return Outcome(
         name,
         "failed",

@@ -30,13 +30,13 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 }
 
 
-def map_cases(count: int, begins_at_0: bool = False) -> "SearchStrategy[Mapped]":
+def map_cases(count: int, begins_at_0: bool = False, least_dims: int = 0) -> "SearchStrategy[Mapped]":
     """Draw (name of a function, out, operands), with operand shapes that broadcast to the shape of out."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Mapped:
-        shape = draw_shape(draw)
+        shape = draw_shape(draw, least_dims)
         operands = []
         for k in range(count):
             cut = tuple(1 if k and draw(among(False, False, True)) else n for n in shape)
@@ -64,8 +64,9 @@ def reduce_cases() -> "SearchStrategy[Reduced]":
 
 
 def draw_shape(draw: "DrawFn", least: int = 0) -> Shape:
-    """Draw a shape of `least` to three dims. A size of 0 is the least simple: its cases show little."""
-    return tuple(draw(among(1, 2, 3, 4, 5, 0)) for _ in range(draw(among(*range(least, 4)))))
+    """Draw a shape of `least` to three dims. Sizes of 0 and 1 and no dims are the least simple: their cases show little."""
+    ranks = [rank for rank in (1, 2, 3, 0) if rank >= least]
+    return tuple(draw(among(2, 3, 1, 4, 5, 0)) for _ in range(draw(among(*ranks))))
 
 
 def draw_output(draw: "DrawFn", shape: Sequence[int], begins_at_0: bool = False) -> Strided:
@@ -112,8 +113,11 @@ def describe_layout(x: Strided) -> str:
 
 
 def drawing(case: Case, got: object, expected: object) -> list[str]:
-    """Draw the storage of the first operand, and the expected and actual storage of the output."""
-    return [*strip(first_operand(case), "a"), "", *rows(expected, "expected"), *rows(got, "got")]
+    """Draw the storages of the operands, and the expected and actual storage of the output; out itself if it is right."""
+    tensors = [x for x in operands_of(case) if isinstance(x, Strided)]
+    parts = [strip(x, name) for x, name in zip(tensors, "ab", strict=False)]
+    parts.append([*rows(expected, "expected"), *rows(got, "got")] if expected is not None else strip(case[1], "out"))
+    return [line for part in parts if part for line in (*part, "")][:-1]
 
 
 def link(case: Case) -> str:

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from math import prod
 from random import Random
 from types import EllipsisType, NoneType
 from typing import Any
@@ -29,18 +30,25 @@ def row_major_strides(shape: Shape) -> Shape:
 @answers
 def position_of(index: Sequence[int], strides: Sequence[int], offset: int) -> int:
     """Return the inner product of index and strides, plus the offset."""
+    if len(index) != len(strides):
+        raise ValueError(f"the index {tuple(index)} has {len(index)} dims, and the strides {tuple(strides)} {len(strides)}")
     return int(np.dot(np.asarray(index, int), np.asarray(strides, int)) + offset)
 
 
 @answers
 def index_of(ordinal: int, shape: Shape) -> Shape:
     """Return np.unravel_index."""
+    if shape and not 0 <= ordinal < (size := prod(shape)):
+        raise ValueError(f"the shape {tuple(shape)} has {size} elements, numbered from 0, and none of number {ordinal}")
     return tuple(int(i) for i in np.unravel_index(ordinal, shape)) if shape else ()
 
 
 @answers
 def permuted(x: Strided, dims: Sequence[int]) -> Strided:
     """Transpose an array with these strides, and return its shape and strides."""
+    rank = len(x.shape)
+    if sorted(d + rank * (d < 0) for d in dims) != list(range(rank)):
+        raise ValueError(f"the dims {tuple(dims)} are not a permutation of the {rank} dims of the tensor")
     array = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.shape, x.strides).transpose(dims)
     return Strided(x.storage, array.shape, array.strides, x.offset)
 
@@ -58,6 +66,8 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
 @answers
 def broadcast_index(index: Sequence[int], shape: Shape) -> Shape:
     """Return the last dims of the index, with 0 where the size is 1."""
+    if len(index) < len(shape):
+        raise ValueError(f"the index {tuple(index)} has fewer dims than the shape {tuple(shape)}")
     tail = np.asarray(index, int)[len(index) - len(shape) :]
     return tuple(int(i) for i in np.where(np.asarray(shape, int) == 1, 0, tail))
 

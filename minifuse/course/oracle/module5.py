@@ -149,9 +149,9 @@ def fused_softmax(x: TensorLike) -> TensorLike:
     return e / e.sum()
 
 
-def stride_classes(x: Strided, is_exact: bool = False) -> tuple[int | str, ...]:
-    """Return 0, 1 or "s" for each dim; a dim of size 1 has class 0."""
-    steps = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
+def stride_classes(x: Strided, is_exact: bool = False, has_ones: bool = True) -> tuple[int | str, ...]:
+    """Return 0, 1 or "s" for each dim; a dim of size 1 has class 0, unless `has_ones` is False."""
+    steps = [0 if n == 1 and has_ones else s for n, s in zip(x.shape, x.strides, strict=True)]
     return tuple(steps) if is_exact else tuple(s if s in (0, 1) else "s" for s in steps)
 
 
@@ -171,7 +171,8 @@ def key(
         if not isinstance(x, Strided):
             parts.append(type(x).__name__ if having != "numbers" else repr(x))
             continue
-        parts.append(("" if without == "dtype" else x.storage.dtype.str, () if without == "strides" else stride_classes(x)))
+        classes = () if without == "strides" else stride_classes(x, has_ones=without != "ones")
+        parts.append(("" if without == "dtype" else x.storage.dtype.str, classes))
         parts += [len(x.shape), *([x.shape] if having == "sizes" else [])]
         parts += [stride_classes(x, True)] if having == "strides" else []
     pairs = [(a, b) for k, a in enumerate(arguments) for b in arguments[k + 1 :]]

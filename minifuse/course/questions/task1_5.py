@@ -9,7 +9,7 @@ from ..student import Student
 from .learning import Layer, Net, Points, layers_of, rare_garbage_collection, recorded_gradients
 
 Guesses = tuple[tuple[float, ...], tuple[int, ...]]  # (probabilities, labels)
-Parameters = Sequence[tuple[float, float | None]]  # (value, derivative) of each
+Parameters = Sequence[tuple[float, float | None]]  # (value, gradient) of each
 Steps = tuple[Parameters, float]  # (parameters, rate)
 
 

@@ -123,12 +123,13 @@ def expanded() -> Iterator[Captured]:
     yield lambda x: (x.sum().expand((4, 5)), x.sum().expand((4, 7)), x.sum().expand((4, 5)))
 
 
+WHOLE_NUMBERS = "def f(x): return (x * 1 + 1.0 < True) - 2 / (2.0 + x)"
 CHANGING: dict[str, Callable[[], Iterator[Captured]]] = {
     "a function, before and after a variable changed that it reads": with_variable,
     "a function, before and after its default changed": with_default,
     "a function, before and after a list changed that it reads": with_list,
     "functions of one code over the numbers 0.0, -0.0, 1.0, True, -1.0, -2.0, 3, 3.0 and 2.0 ** 61": made_anew,
-    "def f(x): return (x * 1 + 1.0 < True) - 2 / (2.0 + x)": with_whole_numbers,
+    WHOLE_NUMBERS: with_whole_numbers,
     "def f(x): return x.sum().expand((4, 5)), x.sum().expand((4, 7)), x.sum().expand((4, 5))": expanded,
 }
 """Functions to capture one after the other, by their text."""

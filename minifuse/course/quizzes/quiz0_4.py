@@ -56,7 +56,7 @@ def name(rng: Random) -> Question:
     at = rng.randrange(drawn.layers)
     answer = next(n for n, p in drawn.model.named_parameters() if p is drawn.model.layers[at].weight)
     return Question(
-        f"Which name has the weight of layer number {at + 1} of the list, counted from 1?",
+        f"Which name has the weight of the {('first', 'second', 'third')[at]} layer in the list?",
         answer,
         f"A name is the path to the parameter: the attribute layers, the place in the list counted from 0, which is {at}, "
         f"and the attribute weight. So it is {answer}.",

@@ -119,12 +119,12 @@ def step(rng: Random) -> Question:
     return Question(
         f"The loss is (w - {target}) * (w - {target}), and w = {start}. Which value has w after a step with rate {rate}?",
         answer,
-        f"The derivative is 2 * (w - {target}) = {format_value(slope)}. A step goes by -rate times the derivative: {start} "
+        f"The gradient is 2 * (w - {target}) = {format_value(slope)}. A step goes by -rate times the gradient: {start} "
         f"- {rate} * ({format_value(slope)}) = {format_value(answer)}.",
         {
-            start + rate * slope: "a step goes downhill, against the derivative",
-            start - rate * slope / 2: "the derivative of the square is 2 * (w - target)",
-            start - slope: "the derivative is multiplied by the rate",
+            start + rate * slope: "a step goes downhill, against the gradient",
+            start - rate * slope / 2: "the gradient of the square is 2 * (w - target)",
+            start - slope: "the gradient is multiplied by the rate",
         },
         tolerance=1e-6,
         numbers={"start": start, "target": target, "rate": rate},
@@ -132,7 +132,7 @@ def step(rng: Random) -> Question:
 
 
 def kept(rng: Random) -> Question:
-    """Ask for a weight after two steps whose derivatives are kept."""
+    """Ask for a weight after two steps whose gradients are kept."""
     target, rate = rng.choice([2, 4, 8, 10, 20]), rng.choice([0.25, 0.5, 0.125])
     engine = Engine()
     values, steps = {}, []
@@ -146,12 +146,12 @@ def kept(rng: Random) -> Question:
         values[is_kept] = round(w.value, 9)
     return Question(
         f"The loss is (w - {target}) * (w - {target}), w begins at 0, the rate is {rate}. Somebody forgets to set the "
-        "derivative to None after a step. Which value has w after the second step?",
+        "gradient to None after a step. Which value has w after the second step?",
         values[True],
-        "The second backward adds to what is there, so the second step goes along the sum of two derivatives. Without the "
+        "The second backward adds to what is there, so the second step goes along the sum of two gradients. Without the "
         f"mistake w would be {format_value(values[False])}.",
         {values[False]: "this is w without the mistake", rate * 2 * target: "this is w after the first step"},
-        drawing=table(steps, ("w before", "derivative kept")),
+        drawing=table(steps, ("w before", "gradient kept")),
         tolerance=1e-6,
         numbers={"target": target, "rate": rate},
     )

@@ -170,6 +170,34 @@ def rises(wrong: Wrong) -> bool:
     return slot == "inv_grad" and isinstance(got, float) and wrong.expected != 0 and is_right(slot, -got, wrong.expected)
 
 
+def squares_x(wrong: Wrong) -> bool:
+    """Return whether inv_grad failed where x * x, by which it divides, is too large or too small for a float."""
+    slot, (x, d) = wrong.case
+    square = x * x
+    if slot != "inv_grad" or 1e-300 < square < math.inf:
+        return False
+    if square == 0:
+        return wrong.kind == "ZeroDivisionError" or (not wrong.kind and x != 0 and is_edge(wrong.got))
+    if wrong.kind:
+        return wrong.kind == "OverflowError" and square == math.inf
+    return is_right(slot, wrong.got, -d / square)
+
+
+def is_edge(got: object) -> bool:
+    """Return whether an answer is 0, an infinity or nan."""
+    return isinstance(got, float) and (got == 0 or not math.isfinite(got))
+
+
+def multiplies_by_slope(wrong: Wrong) -> bool:
+    """Return whether the answer is d times a derivative that is inf or 0 by itself."""
+    slot, (x, d) = wrong.case
+    if slot not in ("log_grad", "inv_grad"):
+        return False
+    if wrong.kind:
+        return wrong.kind == "OverflowError" and slot == "inv_grad" and x * x < 1e-300
+    return is_right(slot, wrong.got, without_d(wrong.case) * d)
+
+
 def without_d(case: Case) -> float:
     """Return a derivative that is not multiplied by d."""
     slot, (x, _) = case
@@ -318,6 +346,19 @@ TASK = Task(
             "relu_grad multiplies d by 0",
             "d may be infinite, and inf * 0 is nan. Choose d or 0.0 with `if`.",
             when=lambda w: w.case[0] == "relu_grad" and isinstance(w.got, float) and math.isnan(w.got),
+            check=SLOPES,
+        ),
+        Mistake(
+            "x * x is too small or too large for a float",
+            "x * x is 0 for x = 1e-200, although x is not, and inf for x = 1e200. Divide d by x twice: -d / x / x.",
+            when=squares_x,
+            check=SLOPES,
+        ),
+        Mistake(
+            "d is multiplied by a derivative that is inf or 0",
+            "The derivative alone may be too large or too small for a float where its product with d is not, and inf * 0 is "
+            "nan; `**` raises OverflowError there. Begin with d, and divide it by x.",
+            when=multiplies_by_slope,
             check=SLOPES,
         ),
         Mistake(

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
 from ..check import CaseT, agreement, in_turn
+from ..module_trees import large_trees, odd_trees, trees, trees_not_looked_into, trees_of_lists
 from ..questions.task0_4 import (
-    Attribute,
-    AttributeLabels,
     Tree,
     WithCalls,
     WithChanges,
@@ -30,7 +29,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-HELD = "held finds the attributes of a kind, those in lists too"
+HELD = "held finds the attributes of a type, those in lists too"
 OWN = "a module has its own parameters, under the names of their attributes"
 DOTTED = "parameters of children have dotted names"
 LISTS = "what lies in a list is found, under its place there"
@@ -44,99 +43,6 @@ HEADER = "expected", "got"
 MAX_WIDTH, MAX_ROWS = 74, 6  # of a picture, in a terminal of 80 columns
 CHANGES = "delete", "replace", "remove", "insert", "set"
 WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training", "_cache", "_modules")
-
-
-EXTRAS: tuple[tuple[str, Attribute], ...] = (
-    ("_hidden", "p0"),
-    ("_own", "p1"),
-    ("again", "p0"),
-    ("again", "m1"),
-    ("parent", "m0"),
-    ("above", ["m0", None, "p1"]),
-    ("mixed", [None, "m1", 0.5, "p2", "text", "m1", "p2"]),
-    ("mixed", ["p2"] * 12),
-    ("pair", ("m1", "p0")),
-    ("table", {"left": "m1"}),
-    ("size", 2.5),
-    ("flag", True),
-    ("title", "linear"),
-    ("nothing", None),
-    ("empty", []),
-)
-"""Attributes that a tree may have besides."""
-
-
-def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> "SearchStrategy[Tree]":
-    """Draw trees of at most `most` modules."""
-    from hypothesis import strategies as st
-
-    module = st.tuples(
-        st.integers(0, 9),  # its parent; a large one also adds an attribute that is a plain number
-        st.booleans() if has_lists else st.just(False),  # whether it is in a list of the parent
-        st.lists(st.sampled_from(["weight", "bias", "scale"]), unique=True, max_size=3),
-        st.booleans() if has_lists else st.just(False),  # whether it has a list of parameters
-        st.sampled_from([None, None, *range(12)]) if is_shared else st.none(),  # the parameter that it shares
-        st.booleans(),  # whether its attributes are set in reverse order
-    )
-    return st.lists(module, min_size=1, max_size=most).map(tree_of)
-
-
-def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) -> Tree:
-    """Build a tree from the choices drawn for each module."""
-    made: list[AttributeLabels] = [{"size": parent} if parent > 6 else {} for parent, *_ in drawn]
-    parameters: list[str] = []
-
-    def parameter() -> str:
-        parameters.append(f"p{len(parameters)}")
-        return parameters[-1]
-
-    for k, (parent, is_listed, names, has_weights, _, _) in enumerate(drawn):
-        made[k] |= {name: parameter() for name in names}
-        if has_weights:
-            made[k]["weights"] = [parameter(), parameter()]
-        above = made[parent % k] if k else {}
-        if is_listed:
-            layers = above.setdefault("layers", [])
-            assert isinstance(layers, list)
-            layers.append(f"m{k}")
-        else:
-            above[next(name for name in ("left", "right", "inner", "outer") if name not in above)] = f"m{k}"
-    for k, (*_, shared, _) in enumerate(drawn):
-        others = [*parameters, *[f"m{j}" for j in range(k + 1, len(drawn))]]
-        if shared is not None and others:
-            made[k]["tied"] = others[shared % len(others)]
-    return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
-
-
-def odd_trees() -> "SearchStrategy[Tree]":
-    """Draw trees with odd classes, in which anything may be an attribute, or may be in a list."""
-    from hypothesis import strategies as st
-
-    extra = st.sampled_from(EXTRAS)
-
-    def decorated(tree: Tree, more: list[tuple[int, bool, tuple[str, Attribute]]]) -> Tree:
-        modules = [dict(held) for held in tree.modules]
-        for k, is_first, (name, value) in more:
-            held = modules[k % len(modules)]
-            modules[k % len(modules)] = {name: value} | held if is_first else held | {name: value}
-        return Tree((*modules, {}) if len(modules) == 1 else tuple(modules), is_odd=True)
-
-    more = st.lists(st.tuples(st.integers(0, 3), st.booleans(), extra), max_size=4)
-    return st.builds(decorated, trees(4, is_shared=True), more)
-
-
-def large_trees() -> "SearchStrategy[Tree]":
-    """Draw trees with a long path and long lists."""
-    from hypothesis import strategies as st
-
-    def tree(depth: int, size: int) -> Tree:
-        path: list[AttributeLabels] = [{"inner": f"m{k + 1}", "bias": f"p{k}"} for k in range(depth)]
-        layers: AttributeLabels = {"layers": [f"m{depth + 1 + k}" for k in range(size)]}
-        weights: AttributeLabels = {"weights": [f"p{depth + k}" for k in range(size)]}
-        rest: list[AttributeLabels] = [{"scale": f"p{depth + size + k}"} for k in range(size)]
-        return Tree((*path, layers | weights, *rest))
-
-    return st.builds(tree, st.integers(20, 60), st.integers(11, 40))
 
 
 def with_changes() -> "SearchStrategy[WithChanges]":
@@ -227,8 +133,26 @@ def lacks_paths(wrong: Wrong) -> bool:
     return all(b == a and f".{right}".endswith(f".{name}") for (name, a), (right, b) in pairs)
 
 
+def looks_into_others(wrong: Wrong) -> bool:
+    """Return whether a name leads through a tuple, a dict, or a list in a list."""
+    tree = wrong.case if isinstance(wrong.case, Tree) else wrong.case[0]
+    others = {name for held in tree.modules for name, value in held.items() if isinstance(value, tuple | dict)}
+    paths = [name.split(": ")[-1].split(".") for name, _ in wrong.got]
+    return any(
+        not others.isdisjoint(path[:-1]) or any(a.isdecimal() and b.isdecimal() for a, b in pairwise(path)) for path in paths
+    )
+
+
+def comes_sorted(wrong: Wrong) -> bool:
+    """Return whether the attributes of each type are sorted by name."""
+    parts = [[pair for pair in wrong.expected if pair[1].startswith(letter)] for letter in "pm"]
+    return bool(wrong.got == [pair for part in parts for pair in sorted(part, key=lambda pair: pair[0].split(".")[0])])
+
+
 def is_twice(wrong: Wrong) -> bool:
-    """Return whether something was found more often than expected."""
+    """Return whether something was found more often than expected, by names that lead through modules and lists only."""
+    if looks_into_others(wrong):
+        return False
     got, expected = [Counter(x[1] if isinstance(x, tuple) else x for x in found) for found in (wrong.got, wrong.expected)]
     return any(isinstance(label, str) and expected[label] for label in got - expected)
 
@@ -285,7 +209,7 @@ TASK = Task(
     points=4,
     text=(
         "A network is a tree of modules; whoever trains it wants all parameters, by name. Write `held` (the attributes of a "
-        "kind, those in lists too), `named_modules` (itself, then all below), `named_parameters` (dotted names: "
+        "type, those in lists too), `named_modules` (itself, then all below), `named_parameters` (dotted names: "
         '"layers.0.weight"; a shared one once), and `train` and `eval`, which set `training` of every module below. Nothing '
         "is registered: look at the attributes, whenever you are asked."
     ),
@@ -293,7 +217,7 @@ TASK = Task(
         "vars(module) is a dictionary of its attributes. A tree is walked by a function that calls itself for each child; a "
         "child's names get the path that leads to it in front.",
         "named_modules: a function visit(name, module) that notes the module, unless it was seen, and visits each child "
-        "with name + '.' + the child's name. named_parameters: for each (path, module), what it holds of kind Parameter. "
+        "with name + '.' + the child's name. named_parameters: for each (path, module), what it holds of type Parameter. "
         "What was seen is known by id(...), since two parameters may have equal values.",
         "minifuse/nn/module.py is the library's own, without registration too.",
     ),
@@ -340,10 +264,29 @@ TASK = Task(
                 ),
             ],
         ),
-        agrees(ODD, odd_trees, everything, share=0.8),
+        in_turn(
+            ODD,
+            [
+                agrees(ODD, trees_not_looked_into, everything, share=0.1),
+                agrees(ODD, trees_of_lists, below, share=0.1),
+                agrees(ODD, odd_trees, everything, share=0.8),
+            ],
+        ),
         agrees(TYPO, with_typo, of_typo, lambda c: f"{c[0]}; m0.{c[1]}", share=0.4),
     ),
     mistakes=(
+        Mistake(
+            "attributes come sorted by name",
+            "dir(self) sorts. vars(self) has the attributes in the order in which they were set.",
+            when=comes_sorted,
+            check=HELD,
+        ),
+        Mistake(
+            "a tuple, a dict, or a list in a list is looked into",
+            "Only a list is looked into, and only once. A tuple is no list: isinstance(value, list) says so.",
+            when=looks_into_others,
+            check=ODD,
+        ),
         Mistake(
             "two parameters of equal value are taken for one",
             "Two biases both begin as 0.0, and are two. What is the same object has the same id(...).",

@@ -33,7 +33,7 @@ SIMPLE: tuple[Terms, ...] = (
 
 
 class Slope(float):
-    """The right slope. It may differ by `allowed`, since the distance of the two points may be rounded."""
+    """The right slope. It may differ by `allowed`: the distance of the points may be rounded, and each quotient."""
 
     allowed = 0.0
 
@@ -106,8 +106,10 @@ def expect(case: Case) -> Slope:
     terms, xs, k, epsilon = case
     epsilon = DEFAULT if epsilon is None else epsilon
     slope = oracle.function("numerical_derivative")(lambda *xs: evaluate(terms, xs), xs, k, epsilon)
+    height = max(abs(evaluate(terms, [x + way * epsilon * (i == k) for i, x in enumerate(xs)])) for way in (1, -1))
     expected = Slope(slope)
     expected.allowed = abs(slope) * (1e-12 + ULPS * math.ulp(abs(xs[k]) + epsilon) / epsilon)
+    expected.allowed += ULPS * math.ulp(height / (2 * epsilon))  # f(...) / (2 * epsilon) - f(...) / (2 * epsilon)
     return expected
 
 
@@ -127,6 +129,11 @@ def slope_to(case: Case, above: float, below: float, by: float, *, all_move: boo
     return (evaluate(case.terms, high) - evaluate(case.terms, low)) / (by * epsilon)
 
 
+def is_rounded(wrong: Wrong) -> bool:
+    """Return whether the student's slope is the right one, rounded to a number of places."""
+    return not wrong.kind and any(wrong.got == round(float(wrong.expected), places) for places in range(16))
+
+
 def is_slope(wrong: Wrong, slope: float) -> bool:
     """Return whether the student's slope is this one, which may be almost the right one."""
     return not wrong.kind and math.isclose(wrong.got, slope, rel_tol=1e-13)
@@ -139,7 +146,7 @@ def examine_calls(case: Case, answer: tuple[list[Floats], bool]) -> None:
         raise Wrong(
             f"f was called {len(calls)} times; a slope needs two points",
             case_text=describe_case(case),
-            expected=2,
+            expected="2 calls",
             kind="calls",
         )
     epsilon, x = DEFAULT if case.epsilon is None else case.epsilon, case.xs[case.k]
@@ -226,6 +233,11 @@ TASK = Task(
             "Whoever calls chooses epsilon; 1e-6 is only what it is if nothing is said.",
             when=lambda w: is_slope(w, slope_to(w.case._replace(epsilon=None), 1, -1, 2)),
             check=SLOPE,
+        ),
+        Mistake(
+            "the slope is rounded",
+            "A slope may be tiny: that of 1e-9 * x is 1e-9. Return the quotient as it is.",
+            when=is_rounded,
         ),
         Mistake(
             "f is not called twice",

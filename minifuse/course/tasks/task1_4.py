@@ -75,6 +75,12 @@ def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[st
     return [*picture(graph), *["", fault] * bool(fault)]
 
 
+def is_upside_down(wrong: Wrong) -> bool:
+    """Return whether the reversed order would be right."""
+    is_list = isinstance(wrong.expected, Order) and isinstance(wrong.got, list)
+    return is_list and bool(wrong.expected.fits(wrong.got[::-1]))
+
+
 def is_of_the_last(wrong: Wrong) -> bool:
     """Return whether each leaf has the gradient along one path only, where several paths lead to it."""
     graph, got = wrong.case, wrong.got
@@ -113,30 +119,30 @@ def walk_far(student: StudentProcess, effort: Effort) -> None:
     graphs = [chain(DEEP), ladder(DEEP // 4), ladder(RUNGS), chain(DEEPER)]
     texts = [
         f"a chain of {DEEP:,} calls",
-        f"{DEEP // 4:,} diamonds on top of each other, of the variables of another graph",
+        f"{DEEP // 4:,} diamonds on top of each other",
         f"{RUNGS} diamonds on top of each other",
         f"a chain of {DEEPER:,} calls",
     ]
     for first, last in ((0, 2), (2, 3), (3, 4)):
         what = texts[last - 1]
         current[0] = what
-        message = f"{what}: Python's stack is not deep enough for a function that calls itself once for each variable"
+        message = "Python's stack is not deep enough for a function that calls itself once for each variable"
         orders = ask_despite("RecursionError", student, ask_orders, graphs[first:last], what, message)
         for graph, text, order in zip(graphs[first:last], texts[first:last], orders, strict=True):
             if not Order(graph).fits(order):
                 raise Wrong(
-                    f"{text}: {describe_misplaced(graph, order) or f'{len(order):,} variables'}",
+                    describe_misplaced(graph, order) or f"{len(order):,} variables are listed",
                     case_text=text,
-                    expected=len(reachable(graph)),
+                    expected=f"{len(reachable(graph)):,} variables",
                 )
     graphs, texts = [graphs[0], graphs[2], graphs[3]], [texts[0], texts[2], texts[3]]
     for graph, text, expected in zip(graphs, texts, (1.0, 2.0**RUNGS, 1.0), strict=True):
         current[0] = text
-        message = f"{text}: backpropagate calls itself too often"
+        message = "backpropagate calls itself too often"
         (found,) = ask_despite("RecursionError", student, ask_gradients, [graph], text, message)
         got = found.get(graph.names[0])
         if got != expected:
-            raise Wrong(f"{text}: the leaf has another derivative", case_text=text, expected=expected, got=got)
+            raise Wrong("the leaf has another gradient", case_text=text, expected=expected, got=got)
 
 
 def ask_despite(
@@ -251,9 +257,15 @@ TASK = Task(
             check=ORDER,
         ),
         Mistake(
-            "a variable is noted when it is found, not when all that it is for has been",
-            "The first way to a variable need not be the longest. A variable may be noted once all its inputs have been; in "
-            "the end, turn the list round.",
+            "the list is upside down: inputs come before their users",
+            "Turn it round in the end.",
+            when=is_upside_down,
+            check=ORDER,
+        ),
+        Mistake(
+            "a variable comes before one of its users",
+            "The first path to a variable need not be the longest, so don't list it when you find it. List it when all its "
+            "inputs are listed, and turn the list round in the end.",
             when=lambda w: (
                 isinstance(w.expected, Order)
                 and isinstance(w.got, list)

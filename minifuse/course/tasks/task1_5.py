@@ -1,20 +1,19 @@
 """Task 1.5: train a network of scalars."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..check import agreement, in_turn
+from ..check import CaseT, agreement, check_each, in_turn, same
 from ..learning import (
     MIN_ACCURACY,
     accuracy,
     describe_layer,
     describe_network,
     draw_points,
-    half_integers,
     layer_outputs,
     learning_check,
     network_output,
@@ -33,6 +32,8 @@ from ..questions.task1_5 import (
     initial_parameters,
     train,
 )
+from ..scalar_network_cases import certain, guesses, large_layers, large_networks, layers, networks, steps
+from ..student import Student
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
@@ -46,92 +47,12 @@ LAYER, DRAWN, NETWORK, GRADIENTS, LOSS, STEP, LEARNS, HOW = (
     "a network is linear, ReLU, linear, sigmoid",
     "gradients reach the inputs and all parameters of a layer, and all parameters of a network",
     "the loss is the mean of -log(p of the right label), and goes backward",
-    "a step goes against the derivatives, and lets go of them",
+    "a step goes downhill, and resets the gradients",
     "it tells points right that it has not seen",
     "it learns by gradients, from all points, in as many steps as are given, from weights that the seed draws",
 )
 SHORT_POINTS, SHORT_STEPS = 30, 8  # of a training that is only looked at
 LESS = 0.3  # share of the usual number of cases
-
-
-def layers() -> "SearchStrategy[Layer]":
-    """Draw a layer with different numbers of inputs and outputs."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Layer:
-        i, o = draw(st.sampled_from((1, 2, 3, 0))), draw(st.integers(1, 3))
-        return Layer(half_integers(draw, i, o), half_integers(draw, o), half_integers(draw, i))
-
-    return case()
-
-
-def large_layers() -> "SearchStrategy[Layer]":
-    """Draw a layer of dozens of inputs and outputs, with numbers of several sizes."""
-    from hypothesis import strategies as st
-
-    def made(seed: int) -> Layer:
-        random = np.random.default_rng(seed)
-        i, o = random.integers(12, 60, 2)
-        return Layer(random.normal(size=(i, o)), random.normal(size=o) * 1e4, random.normal(size=i) * 1e-3)
-
-    return st.integers(0, 10**6).map(made)
-
-
-def networks() -> "SearchStrategy[Net]":
-    """Draw a network of two layers."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Net:
-        i, h = draw(st.integers(1, 2)), draw(st.integers(1, 3))
-        first = Layer(half_integers(draw, i, h), half_integers(draw, h), half_integers(draw, i))
-        return Net(first, Layer(half_integers(draw, h, 1), half_integers(draw, 1), np.zeros(h)))
-
-    return case()
-
-
-def large_networks() -> "SearchStrategy[Net]":
-    """Draw a network of dozens of hidden units, whose probability may be close to 0 or 1."""
-    from hypothesis import strategies as st
-
-    def made(seed: int) -> Net:
-        random = np.random.default_rng(seed)
-        i, h = random.integers(3, 30, 2)
-        first = Layer(random.normal(size=(i, h)), random.normal(size=h), random.normal(size=i))
-        return Net(first, Layer(random.normal(size=(h, 1)), np.zeros(1), np.zeros(h)))
-
-    return st.integers(0, 10**6).map(made)
-
-
-def guesses(least: int = 1) -> "SearchStrategy[Guesses]":
-    """Draw (probabilities, labels). The probability of the right label may be 1, or tiny, but not 0."""
-    from hypothesis import strategies as st
-
-    likely = st.sampled_from([*[n / 10 for n in range(1, 10)], 1.0, 1e-12, 1 - 1e-9, 1e-60])
-    one = st.tuples(likely, st.integers(0, 1)).map(lambda c: (c[0] if c[1] or c[0] in (1e-12, 1e-60) else 1 - c[0], c[1]))
-    few = st.lists(one, min_size=1, max_size=4)
-    some = few.map(lambda c: [c[k * k % len(c)] for k in range(max(least, len(c)))])
-    return some.map(lambda c: (tuple(p for p, _ in c), tuple(label for _, label in c)))
-
-
-def certain() -> "SearchStrategy[Guesses]":
-    """Draw (probabilities, labels) of which one at least is certain and right, so that the other logarithm is infinite."""
-    from hypothesis import strategies as st
-
-    cases = [((1.0,), (1,)), ((0.0,), (0,)), ((1.0, 0.5, 0.0), (1, 0, 0))]
-    return st.sampled_from(cases)
-
-
-def steps() -> "SearchStrategy[Steps]":
-    """Draw ((value, gradient) of each parameter, rate)."""
-    from hypothesis import strategies as st
-
-    values = st.one_of(st.integers(-6, 6).map(lambda n: n / 2), st.sampled_from([1e9, -1e-7]))
-    gradients = st.sampled_from([None, 1.0, -2.0, 4.0, 0.0, 1e6, -1e-9])
-    return st.tuples(
-        st.lists(st.tuples(values, gradients), min_size=1, max_size=3).map(tuple), st.sampled_from([1.0, 0.5, 1e-3, 40.0])
-    )
 
 
 def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
@@ -154,6 +75,38 @@ def network_gradients(case: Net) -> list[Any]:
     return [first, [np.outer(np.maximum(hidden, 0), d).tolist(), d.tolist()]]
 
 
+def named_gradients(value: object, name: str) -> Iterator[tuple[str, object]]:
+    """Yield (name, gradient) of the numbers in nested lists: ("weights[0][1]", 0.25)."""
+    if not isinstance(value, list):
+        yield name, value
+        return
+    for k, part in enumerate(value):
+        yield from named_gradients(part, f"{name}[{k}]")
+
+
+def gradients_check(
+    cases: Callable[[], "SearchStrategy[CaseT]"],
+    ask: Callable[[Student, CaseT], list[Any]],
+    expect: Callable[[CaseT], list[Any]],
+    names: Sequence[str],
+    describe: Callable[[CaseT], str],
+) -> Check:
+    """Return a check of gradients, lists of numbers that have these names. The first that is wrong is named."""
+
+    def by_name(answer: list[Any]) -> dict[str, object]:
+        parts = [x for part in answer for x in part] if len(answer) < len(names) else answer
+        return dict(pair for part, name in zip(parts, names, strict=True) for pair in named_gradients(part, name))
+
+    def examine(case: CaseT, answer: list[Any]) -> None:
+        found = by_name(answer)
+        for name, expected in by_name(expect(case)).items():
+            if not same(found.get(name), expected):
+                message = f"{name} has the gradient {found.get(name)}"
+                raise Wrong(message, expected=expected, got=found.get(name), kind="gradient")
+
+    return check_each(GRADIENTS, cases, ask, examine, describe=describe, share=LESS)
+
+
 def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
     """Return the probability of a network."""
     return float(network_output(case, has_relu, relu_at_the_end)[0])
@@ -167,7 +120,7 @@ def loss_of(
     p, sign = [chosen(p, label) for p, label in zip(*case, strict=True)], [chosen(1, k) - chosen(0, k) for k in case[1]]
     by = len(p) if mean else 1
     with np.errstate(divide="ignore"):
-        return float(-np.sum(np.log(p)) / by), [float(-np.divide(s, x) / by) for s, x in zip(sign, p, strict=True)]
+        return float((0.0 - np.sum(np.log(p))) / by), [float(-np.divide(s, x) / by) for s, x in zip(sign, p, strict=True)]
 
 
 def describe_guesses(case: Guesses) -> str:
@@ -179,6 +132,15 @@ def is_nan_where_certain(wrong: Wrong) -> bool:
     """Return whether the loss is nan, and one of the outputs is certain and right."""
     is_answer = isinstance(wrong.got, tuple) and isinstance(wrong.got[0], float)
     return is_answer and math.isnan(wrong.got[0]) and any(p == label for p, label in zip(*wrong.case, strict=True))
+
+
+def adds_in_the_logarithm(wrong: Wrong) -> bool:
+    """Return whether loss and gradients are those of slightly larger probabilities."""
+    (loss, gradients), (right, slopes), by = wrong.got, wrong.expected, len(wrong.case[0])
+    shares = [a / b for a, b in zip(gradients, slopes, strict=True)]
+    are_smaller = all(0 <= share <= 1 + 1e-12 for share in shares)
+    likely = [share for share, slope in zip(shares, slopes, strict=True) if abs(slope) * by < 10]
+    return are_smaller and min(likely, default=1.0) > 0.9 and -0.1 < loss <= right + 1e-12
 
 
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
@@ -277,7 +239,7 @@ TASK = Task(
     points=5,
     text=(
         "A network is a function with numbers in it that can be changed. Write a layer, put two of them together, say how "
-        "wrong the network is, and change each number a little against its derivative, again and again. What counts in the "
+        "wrong the network is, and change each number a little against its gradient, again and again. What counts in the "
         "end is how many points it tells right that it has never seen. Here the kinds lie on two sides of a line, which 80 "
         "steps can find; task 2.5 has sets that no line separates, and the speed that they need."
     ),
@@ -304,9 +266,13 @@ TASK = Task(
         in_turn(
             GRADIENTS,
             [
-                agreement(GRADIENTS, layers, ask_layer_gradients, layer_gradients, describe=describe_layer, share=LESS),
-                agreement(
-                    GRADIENTS, networks, ask_network_gradients, network_gradients, describe=describe_network, share=LESS
+                gradients_check(layers, ask_layer_gradients, layer_gradients, ("weights", "biases", "xs"), describe_layer),
+                gradients_check(
+                    networks,
+                    ask_network_gradients,
+                    network_gradients,
+                    [f"layers[{k}].{name}" for k in (0, 1) for name in ("weights", "biases")],
+                    describe_network,
                 ),
             ],
         ),
@@ -318,7 +284,7 @@ TASK = Task(
             ],
         ),
         agreement(
-            STEP, steps, ask_step, stepped, describe=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
+            STEP, steps, ask_step, stepped, describe=lambda c: f"(value, gradient) of parameters {list(c[0])}, rate {c[1]}"
         ),
         Check(HOW, learns_by_gradients),
         learning_check(LEARNS, "train_scalar_network", ("simple", "diagonal"), scalar_probabilities, count=80, steps=80),
@@ -339,7 +305,7 @@ TASK = Task(
         ),
         Mistake(
             "all weights begin alike",
-            "Hidden units that begin alike receive the same derivatives, and stay alike for ever. Draw each one.",
+            "Hidden units that begin alike receive the same gradients, and stay alike for ever. Draw each one.",
             when=lambda w: w.kind == "alike",
             check=DRAWN,
         ),
@@ -375,20 +341,38 @@ TASK = Task(
             check=LOSS,
         ),
         Mistake(
+            "a small number is added inside the logarithm",
+            "Add nothing to a probability, and don't bound it. One of 1e-60 has a logarithm, too.",
+            when=adds_in_the_logarithm,
+            check=LOSS,
+        ),
+        Mistake(
+            "a parameter is left out where it makes no difference",
+            "Where an input is 0, or a ReLU returns 0, compute as anywhere else. Then the gradient is 0.0, and not None.",
+            when=lambda w: w.kind == "gradient" and w.got is None and w.expected == 0,
+            check=GRADIENTS,
+        ),
+        Mistake(
+            "a gradient of 0.0 is taken for none",
+            "`if p.grad` is false for 0.0, too. Ask whether it `is not None`.",
+            wrong_answer=lambda c: [(p, 0.0 if d == 0 else None) for (p, _), (_, d) in zip(stepped(c), c[0], strict=True)],
+            check=STEP,
+        ),
+        Mistake(
             "the step goes uphill",
-            "The derivative says where the loss grows. Go the other way.",
+            "The gradient points to where the loss grows. Go the other way.",
             wrong_answer=lambda c: stepped(c, way=1.0),
             check=STEP,
         ),
         Mistake(
-            "derivatives are left for the next step",
+            "gradients are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
             wrong_answer=lambda c: stepped(c, lets_go=False),
             check=STEP,
         ),
         Mistake(
             "nothing goes backward",
-            "Without loss.backward() no parameter has a derivative, and a step changes nothing.",
+            "Without loss.backward() no parameter has a gradient, and a step changes nothing.",
             when=lambda w: w.kind == "accuracy" and w.case == 0,
             check=LEARNS,
         ),

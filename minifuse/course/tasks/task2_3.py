@@ -142,6 +142,14 @@ def begins_with_the_first(wrong: Wrong) -> bool:
     return not wrong.kind and same(wrong.got, copy_storage(out))
 
 
+def goes_over_operand(wrong: Wrong) -> bool:
+    """Return whether the loop asks for more elements of out than it has, or for none where a is empty."""
+    _, out, a, *_ = wrong.case
+    if not prod(a.shape):
+        return prod(out.shape) > 0 and not wrong.kind and bool(np.isnan(wrong.got).all())
+    return prod(a.shape) > prod(out.shape) and wrong.kind == "ValueError" and "in index_of of" in wrong.message
+
+
 def loop_check(
     slot: str,
     name: str,
@@ -191,7 +199,7 @@ TASK = Task(
                 loop_check(
                     "tensor_map",
                     "map: the tensor may begin anywhere in its storage",
-                    lambda: map_cases(1),
+                    lambda: map_cases(1, least_dims=1),
                     link,
                     lambda: at_random(partial(any_map, 1, shape=(2, 30, 1, 53))),
                     lambda: at_random(partial(any_map, 1)),
@@ -240,6 +248,12 @@ TASK = Task(
             wrong_answer=without_broadcasting,
             when=lambda w: w.kind in ("IndexError", "ValueError"),
             check=ZIP,
+        ),
+        Mistake(
+            "the loop goes over the elements of a",
+            "Go over out: it has size_of(out.shape) elements. An inner loop goes along the dim.",
+            when=goes_over_operand,
+            check=REDUCE,
         ),
         Mistake(
             "fn gets the running value second",

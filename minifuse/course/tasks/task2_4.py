@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import oracle
-from ..cases import among, at_random, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
-from ..check import agreement, in_turn
+from ..cases import autodiff_link, broadcasting_link, layout_link
+from ..check import agreement, in_turn, same
 from ..draw import rows
 from ..engine import Engine
+from ..function_cases import MOVED, ONE, TWO, elementwise, extremes, moved, products, repeated
 from ..keeping import keeps_nothing
 from ..questions.task2_4 import (
     Call,
@@ -27,106 +27,22 @@ from ..questions.task2_4 import (
     slopes_alone,
     value,
 )
-from ..strided import Array, Strided
+from ..strided import Array
 from ..task import Check, Mistake, Task
 from ..variables import Function
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 SHARE = 0.3  # of the usual number of examples, for each function
-ONE = ("TensorNeg", "TensorInv", "TensorLog", "TensorExp", "TensorSigmoid", "TensorReLU")
-TWO = ("TensorAdd", "TensorMul")
-MOVED = ("TensorSum", "TensorPermute", "TensorReshape")
 SUMMED, FORWARD, BACKWARD, SHAPED, PRODUCT = (
     "unbroadcast sums over all that was repeated",
     "forward of functions of elements gives their values",
-    "backward gives each input a derivative of its own shape",
-    "Sum, Permute and Reshape bring derivatives back to where they came from",
-    "MatMul gives both matrices their derivatives",
+    "backward gives each input a gradient of its own shape",
+    "Sum, Permute and Reshape return gradients to where their elements came from",
+    "MatMul gives both matrices their gradients",
 )
-
-
-def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
-    """Scale elements to nonzero numbers between -to and to, or between 0 and to."""
-    n = len(x.storage)
-    values = to * (np.arange(n) + 1) / n if is_positive else to * (2 * np.arange(n) + 1.5 - n) / n
-    return x._replace(storage=values)
-
-
-def elementwise(name: str) -> "SearchStrategy[Call]":
-    """Draw a call of an elementwise function; two operands are broadcast."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Call:
-        shape = draw(shapes(3, 1, 3))
-        cuts = [shape]
-        if name in TWO:
-            cuts = [tuple(1 if draw(among(False, False, True)) else n for n in shape) for _ in range(2)]
-            cuts = [c[draw(among(*range(len(c) + 1))) :] for c in cuts]
-        inputs = tuple(
-            scaled(strided_like(draw, c), 2.0 + k, name in ("TensorLog", "TensorInv")) for k, c in enumerate(cuts)
-        )
-        return Call(name, inputs, {}, scaled(strided_like(draw, np.broadcast_shapes(*cuts)), 5.0))
-
-    return case()
-
-
-def moved(name: str) -> "SearchStrategy[Call]":
-    """Draw a call of Sum, Permute or Reshape."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Call:
-        rank = draw(among(1, 2, 3, 3, 4, 5))
-        shape = tuple(draw(st.integers(1, 4 if rank < 4 else 3)) for _ in range(rank))
-        dim, dims = draw(among(*range(rank))), draw(orders(rank))
-        options, result = {
-            "TensorSum": ({"dim": dim}, (*shape[:dim], 1, *shape[dim + 1 :])),
-            "TensorPermute": ({"dims": dims}, tuple(shape[k] for k in dims)),
-            "TensorReshape": ({"shape": (1, *shape[::-1])}, (1, *shape[::-1])),
-        }[name]
-        return Call(name, (scaled(strided_like(draw, shape), 3.0),), options, scaled(strided_like(draw, result), 5.0))
-
-    a, d = [scaled(fresh(shape), 3.0) for shape in ((2, 3, 4), (3, 4, 2))]
-    round_ = Call(
-        "TensorPermute", (a,), {"dims": (1, 2, 0)}, d
-    )  # a cyclic permutation needs three dims to differ from its inverse
-    rounds = [round_, cyclic_permutation()]
-    return case() | st.sampled_from(rounds) if name == "TensorPermute" else case()
-
-
-def cyclic_permutation() -> Call:
-    """Return a permutation of four dims whose square is not its inverse either."""
-    a, d = [scaled(fresh(shape), 3.0) for shape in ((2, 3, 4, 5), (3, 4, 5, 2))]
-    return Call("TensorPermute", (a,), {"dims": (1, 2, 3, 0)}, d)
-
-
-SIZES = (0.0, -0.0, -2.5, 3.0, 1e5, -1e8, 1e-8)
-EXTREMES = {
-    "TensorInv": (1e-100, 1e-8, 1e-3, 7.0, -1e100, -1e-8),
-    "TensorLog": (1e-200, 1e-8, 1e-3, 7.0, 1e100),
-    "TensorExp": (-700.0, -50.0, 0.0, 10.0, 300.0),
-    "TensorSigmoid": (-700.0, -100.0, -40.0, -5.0, 0.0, 10.0),
-    "TensorReLU": (0.0, -0.0, -1.0, 1e-300, 5.0),
-}
-"""Inputs where an inexact derivative differs by more than rounding; SIZES for other functions."""
-
-
-def extremes(name: str) -> "SearchStrategy[Call]":
-    """Draw a call of an elementwise function on numbers that are 0, tiny or large, with such d."""
-
-    def make(random: Random) -> Call:
-        shape = tuple(random.choice((1, 2, 3, 5)) for _ in range(random.randint(1, 3)))
-        shape = random.choice((shape, shape, (40, 30)))
-        ds = (1e5, -3.0, 1e10, 0.0, 1e-3, *(np.inf, -np.inf) * (name == "TensorReLU"))
-        made = [fresh(shape) for _ in range(2 + (name in TWO))]
-        for x, numbers in zip(made, (ds, *[EXTREMES.get(name, SIZES)] * 2), strict=False):
-            x.storage[:] = random.choices(numbers, k=len(x.storage))
-        return Call(name, tuple(made[1:]), {}, made[0])
-
-    return at_random(make)
 
 
 def is_near(got: Any, expected: Any) -> bool:
@@ -136,32 +52,6 @@ def is_near(got: Any, expected: Any) -> bool:
         and len(got) == len(expected)
         and all(np.shape(a) == np.shape(b) and np.allclose(a, b, 0.02, 1e-12) for a, b in zip(got, expected, strict=True))
     )
-
-
-def products() -> "SearchStrategy[Call]":
-    """Draw a product of two matrices."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Call:
-        m, k, n = [draw(st.integers(1, 4)) for _ in "mkn"]
-        inputs = scaled(strided_like(draw, (m, k)), 3.0), scaled(strided_like(draw, (k, n)), 2.0)
-        return Call("TensorMatMul", inputs, {}, scaled(strided_like(draw, (m, n)), 5.0))
-
-    return case()
-
-
-def repeated() -> "SearchStrategy[Repeated]":
-    """Draw (a gradient, the shape that was broadcast to its shape)."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Repeated:
-        shape = draw(st.one_of(shapes(3, 1, 4), st.lists(among(2, 1, 3), min_size=4, max_size=6).map(tuple)))
-        small = tuple(1 if draw(among(False, True)) else n for n in shape)
-        return strided_like(draw, shape, start=-5), small[draw(among(*range(len(small) + 1))) :]
-
-    return case()
 
 
 def function_of(case: Call) -> Function:
@@ -178,16 +68,17 @@ def right_answer(how: Look) -> Callable[[Call], object]:
 
 def each(
     demand: str,
+    what: str,
     names: Sequence[str],
     cases: Callable[[str], "SearchStrategy[Call]"],
     how: Look,
     link: Callable[[Call], str],
     share: float = SHARE,
 ) -> Check:
-    """Return a check that tests several functions one after the other, with equal numbers of cases."""
+    """Return a check that tests `what` of several functions one after the other, with equal numbers of cases."""
     parts = [
         agreement(
-            f"{name}: {demand}",
+            f"{name}: {what}",
             partial(cases, name),
             partial(ask, how),
             right_answer(how),
@@ -225,13 +116,29 @@ def first_of(case: Repeated) -> Array:
 
 
 def drawing(case: Call | Repeated, got: object, expected: object) -> list[str]:
-    """Picture the expected and the actual gradient of each input."""
-    if not isinstance(expected, tuple):
+    """Picture the inputs and d, and those parts of the answer that differ: the value of forward, gradients of inputs."""
+    if not isinstance(case, Call):
         return [*rows(expected, "expected"), *rows(got, "got")]
-    got = got if isinstance(got, tuple) and len(got) == len(expected) else (got,) * len(expected)
-    return [
-        line for k in range(len(expected)) for line in (*rows(expected[k], f"expected{k}"), *rows(got[k], f"got{k}"), "")
-    ][:-1]
+    lines = [line for name, x in zip("ab", case.inputs, strict=False) for line in rows(x.array(), name)]
+    if not isinstance(expected, tuple):
+        return [*lines, *[""] * (expected is not None), *rows(expected, "expected"), *rows(got, "got")]
+    lines += rows(case.d.array(), "d")
+    names = [f"the gradient of {name}" for name in "ab"[: len(case.inputs)]]
+    names = ["the value of forward"] * (len(expected) > len(names)) + names
+    if not isinstance(got, tuple) or len(got) != len(expected):  # an error, or no tuple
+        return [
+            *lines,
+            *[line for name, x in zip(names, expected, strict=True) for line in ("", f"{name}:", *rows(x, "expected"))],
+        ]
+    for name, one, other in zip(names, got, expected, strict=True):
+        if same(one, other):
+            continue
+        shapes = np.shape(one), np.shape(other)
+        if shapes[0] != shapes[1]:
+            lines += ["", f"{name} has the shape {shapes[0]}", f"expected  {shapes[1]}"]
+        else:
+            lines += ["", f"{name}:", *rows(other, "expected"), *rows(one, "got")]
+    return lines
 
 
 def broadcast_link(case: Call) -> str:
@@ -270,6 +177,15 @@ def exchanged(case: Call) -> object:
     with np.errstate(all="ignore"):
         found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
     return (np.asarray(found[case.name]),)
+
+
+def multiplies_by_zero(wrong: Wrong) -> bool:
+    """Return whether the gradient of ReLU is nan where d is infinite and the input is not positive, and right elsewhere."""
+    case = wrong.case
+    if case.name != "TensorReLU" or wrong.kind:
+        return False
+    d, x = case.d.array(), case.inputs[0].array()
+    return same(wrong.got[0], np.where(np.isinf(d) & (x <= 0), np.nan, wrong.expected[0]))
 
 
 def moved_again(case: Call) -> object:
@@ -317,13 +233,14 @@ TASK = Task(
             draw=lambda c, got, expected: [*rows(c[0].array(), "gradient"), *drawing(c, got, expected)],
             link=lambda c: broadcasting_link(c[0].shape, c[1]),
         ),
-        each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
+        each(FORWARD, "the value of forward", (*TWO, *ONE), elementwise, value, broadcast_link),
         in_turn(
             BACKWARD,
             [
-                each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
+                each(BACKWARD, "the gradients of backward", (*TWO, *ONE), elementwise, slopes, broadcast_link),
                 each(
-                    "derivatives of tiny and large numbers, and of 0",
+                    BACKWARD,
+                    "the gradients for tiny and large numbers, and for 0",
                     (*TWO, *ONE),
                     extremes,
                     slopes,
@@ -348,7 +265,7 @@ TASK = Task(
         in_turn(
             SHAPED,
             [
-                each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
+                each(SHAPED, "forward or backward", MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
                 *keep_nothing(SHAPED, MOVED, moved),
             ],
         ),
@@ -376,8 +293,8 @@ TASK = Task(
             check=SUMMED,
         ),
         Mistake(
-            "derivatives keep the shape of the result",
-            "Each input receives a derivative of its own shape: unbroadcast(..., a.shape).",
+            "gradients keep the shape of the result",
+            "Each input receives a gradient of its own shape: unbroadcast(..., a.shape).",
             wrong_answer=wide,
             check=BACKWARD,
         ),
@@ -401,13 +318,26 @@ TASK = Task(
             check=BACKWARD,
         ),
         Mistake(
+            "backward returns no tuple",
+            "With a comma, (d,) is a tuple of one gradient: one for each input.",
+            when=lambda w: (
+                not w.kind and isinstance(w.expected, tuple) and w.got is not None and not isinstance(w.got, tuple)
+            ),
+        ),
+        Mistake(
+            "ReLU multiplies d by 0",
+            'd may be infinite, and inf * 0 is nan. a.zip("relu_grad", d) chooses between d and 0.',
+            when=multiplies_by_zero,
+            check=BACKWARD,
+        ),
+        Mistake(
             "Permute goes the same way twice",
             "After dims (1, 2, 0), another (1, 2, 0) does not lead back. Dim dims[k] of the input received from dim k.",
             wrong_answer=moved_again,
             check=SHAPED,
         ),
         Mistake(
-            "Sum passes its derivative on as it is",
+            "Sum passes its gradient on as it is",
             "Each element went into the sum, so each one receives all of d: its shape is that of the input.",
             wrong_answer=not_spread,
             check=SHAPED,

@@ -208,7 +208,8 @@ def is_fast(student: StudentProcess) -> None:
             )
     parts = [0.5 + 0.5 * min(1.0, r.to_numpy / FULL[slot]) for slot, r in ratios.items()]
     student.share = sum(parts) / len(parts)
-    student.notes += [speed.table(ratios), f"That is worth {round(TASK.points * student.share)} of {TASK.points} points."]
+    points = f"{round(TASK.points * student.share)} of {TASK.points} points"
+    student.notes += [speed.table(ratios), f"That is worth {student.share:.0%} of the points, rounded: {points}."]
 
 
 TASK = Task(
@@ -273,8 +274,8 @@ TASK = Task(
         ),
         Mistake(
             "an index might be below 0, for all that Numba knows",
-            "Index -1 means the last element, in compiled code too. Where first was worked out, range(first, last) may "
-            "begin below 0, and that is asked for each element anew. Take a slice, whose own indices begin at 0.",
+            "Index -1 means the last element, in compiled code too. In range(first, last), first was computed, so Numba "
+            "asks for each element whether its index is below 0. Take a slice, whose own indices begin at 0.",
             when=lambda w: w.kind.startswith("scalar"),
         ),
         Mistake(

@@ -200,12 +200,14 @@ def learns(student: StudentProcess, effort: Effort) -> None:
         )
     right = float(np.mean(seen.predictions == np.asarray(labels)))
     if right < MIN_ACCURACY:
+        kind = kind_of_failure(seen)
+        whose = f"{seen.share}; minifuse course status says whether those are right" * (kind == "accuracy")
         raise Wrong(
             f"the accuracy on {UNSEEN} test digits is {right:.1%}, expected {MIN_ACCURACY:.0%}. "
-            f"{describe_losses(seen.losses)}{seen.share}; minifuse course status says whether those are right",
+            f"{describe_losses(seen.losses)}{whose}".rstrip(),
             case_text=case_text,
             link=TRAIN_PAGE,
-            kind=kind_of_failure(seen),
+            kind=kind,
         )
     notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", seen.share, seen.compiled]
     student.notes += filter(None, notes)
@@ -283,7 +285,7 @@ TASK: Task = Task(
         ),
         Mistake(
             "all kernels begin alike",
-            "Kernels that begin alike receive the same derivatives, and stay alike for ever. Draw each number by itself.",
+            "Kernels that begin alike receive the same gradients, and stay alike for ever. Draw each number by itself.",
             when=lambda w: w.kind == "alike",
             check=NETWORK,
         ),
@@ -324,7 +326,7 @@ TASK: Task = Task(
             check=RIGHT,
         ),
         Mistake(
-            "derivatives are left for the next step",
+            "gradients are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
             when=lambda w: w.kind == "accumulated",
             check=LEARNS,
@@ -337,7 +339,7 @@ TASK: Task = Task(
         ),
         Mistake(
             "nothing goes backward",
-            "Without loss.backward() no parameter has a derivative, and nothing changes.",
+            "Without loss.backward() no parameter has a gradient, and nothing changes.",
             when=lambda w: w.kind == "nothing backward",
             check=LEARNS,
         ),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import oracle
-from ..cases import among, strided_like
-from ..check import agreement, check_each, in_turn
+from ..check import agreement, check_each, in_turn, same
+from ..loader_cases import batches_of, columns, large_loadings, loadings, rows, splits
 from ..orders import LONG_ORDER, SHORT_ORDER, check_mixed, check_uniform
 from ..questions.task4_7 import (
     FIRST,
@@ -34,7 +34,7 @@ from ..verdicts import Wrong
 from ..view_cases import same_places
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+    pass
 
 EXAMPLES, COLLATED, EPOCHS, SHUFFLED, READS, AGAIN, RESUMED, STATISTICS, PREPARED = (
     "an example is a row without a copy, and its label",
@@ -50,58 +50,21 @@ EXAMPLES, COLLATED, EPOCHS, SHUFFLED, READS, AGAIN, RESUMED, STATISTICS, PREPARE
 MAX_STATE_LENGTH = 200  # characters
 
 
-def rows() -> "SearchStrategy[Rows]":
-    """Draw (tensor, labels)."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Rows:
-        shape = (draw(among(2, 3, 4, 5, 1)), *draw(st.sampled_from([(2,), (3,), (), (2, 3), (1, 2, 2)])))
-        return strided_like(draw, shape), [10 + 3 * k for k in range(shape[0])]
-
-    return case()
-
-
-def loadings(most: int = 12, epochs: int = 2, has_seed: bool | None = None, batches: bool = False) -> Any:
-    """Draw the arguments of a loader."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Loading:
-        count, size = draw(st.integers(0 if not batches else 2, most)), draw(st.integers(1, most + 2))
-        seed = draw(among(None, 0, 1, 77)) if has_seed is None else 5 if has_seed else None
-        drops = draw(st.booleans())
-        done = draw(st.integers(0, batches_of(Loading(count, size, seed, drops)))) if batches else 0
-        return Loading(count, size, seed, drops, draw(st.integers(1, epochs)), done)
-
-    return case()
-
-
-def large_loadings() -> Any:
-    """Draw the arguments of a loader of thousands of examples."""
-    from hypothesis import strategies as st
-
-    return st.builds(
-        Loading,
-        st.integers(2000, 4000),
-        st.integers(7, 300),
-        st.sampled_from([3, None]),
-        st.booleans(),
-        st.just(2),
-        st.just(3),
-    )
-
-
-def batches_of(case: Loading) -> int:
-    """Return the number of batches of an epoch."""
-    return len(range(0, case.examples - case.size + 1 if case.drops_last else case.examples, case.size))
-
-
 def describe_loading(case: Loading) -> str:
     """Return a loader as text."""
-    given_up = f"; {case.batches} batches of epoch {case.epochs - 1}" if case.batches else ""
+    given_up = f"; {counted(case.batches, 'batch', 'batches')} of epoch {case.epochs - 1}" if case.batches else ""
     arguments = f"batch_size={case.size}, seed={case.seed}, drop_last={case.drops_last}"
-    return f"DataLoader({case.examples} examples, {arguments}){given_up}"
+    return f"DataLoader({counted(case.examples, 'example', 'examples')}, {arguments}){given_up}"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return a number with a noun."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def describe_reads(case: Loading) -> str:
+    """Return a loader as text, and when its reads are counted."""
+    return f"{describe_loading(case)}; examples read after DataLoader and len, after iter, after each batch, in the end"
 
 
 def check_epoch(case: Loading, batches: list[list[int]]) -> None:
@@ -163,12 +126,14 @@ def check_resumed(case: Loading, answer: Any) -> None:
         )
     if found != rest:
         is_anew = case.batches > 0 and len(found) == batches_of(case)
+        is_complete = case.batches > 0 and case.batches == batches_of(case)
+        is_behind = len(found) == 1 if is_complete else case.batches > 0 and found[1:] == rest
+        theirs, ours = [[[k - FIRST for k in batch] for batch in batches] for batches in (found, rest)]
         raise Wrong(
-            "the batches after loading are others than those without saving",
+            f"the examples of the batches after loading are {theirs}; those without saving are below",
             case_text=text,
-            expected=rest,
-            got=found,
-            kind="anew" if is_anew else "other",
+            expected=ours,
+            kind=f"{'anew ' * is_anew}{'behind ' * is_behind}other",
         )
     if asked != sum(map(len, found)):
         raise Wrong(f"{asked} examples are read for batches of {sum(map(len, found))}", case_text=text, kind="reads")
@@ -208,43 +173,6 @@ def are_shuffled(student: StudentProcess, effort: Effort) -> None:
         check_mixed(order, case_text)
     (many,) = np.array(student.ask(ask_orders, (SHORT_ORDER, [seed], 600)))
     check_uniform(many, text.format(SHORT_ORDER, SHORT_ORDER, seed, len(many)))
-
-
-def columns() -> "SearchStrategy[Strided]":
-    """Draw rows of some columns; some are constant, or far from 0."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Strided:
-        return draw_columns(draw, draw(among(2, 3, 4, 7, 1)), draw(among(1, 2, 3)))
-
-    return case()
-
-
-def draw_columns(draw: Any, count: int, width: int) -> Strided:
-    """Draw a tensor of shape (count, width)."""
-    x = strided_like(draw, (count, width))
-    x = x._replace(storage=x.storage * 37 % 23 / 4)
-    for column in range(width):
-        way = draw(among("plain", "plain", "constant", "tenth", "far", "small"))
-        cells = x.array()[:, column]
-        if way in ("constant", "tenth"):
-            cells[...] = 3.0 if way == "constant" else 0.1
-        elif way != "plain":
-            cells[...] = cells + 1e6 if way == "far" else cells * 1e-7
-    return x
-
-
-def splits() -> "SearchStrategy[Columns]":
-    """Draw (training rows, test rows)."""
-    from hypothesis import strategies as st
-
-    @st.composite
-    def case(draw: st.DrawFn) -> Columns:
-        width = draw(among(1, 2, 3))
-        return draw_columns(draw, draw(among(2, 3, 4, 7)), width), draw_columns(draw, draw(among(1, 2, 3)), width)
-
-    return case()
 
 
 def statistics_of(x: Strided, ddof: int = 0, has_zero: bool = False) -> tuple[list[float], list[float]]:
@@ -307,6 +235,14 @@ def describe_columns(case: Strided | Columns) -> str:
     return " and ".join(str(part.array().tolist()) for part in parts)
 
 
+def takes_small_for_constant(wrong: Wrong) -> bool:
+    """Return whether only scales below 1e-5 are wrong, and are 1."""
+    (means, scales), (right_means, right_scales) = wrong.got, wrong.expected
+    small = [1.0 if s < 1e-5 else s for s in right_scales]
+    partly = [s if a == s else one for a, s, one in zip(scales, right_scales, small, strict=True)]
+    return not wrong.kind and same(means, right_means) and same(scales, partly)
+
+
 def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
     """Return a function that says whether a failure is of one of these kinds."""
     return lambda wrong: wrong.kind in kinds
@@ -344,7 +280,7 @@ TASK = Task(
         agreement(COLLATED, rows, ask_collated, batch_of, read=read_batch, describe=describe_rows, share=0.5),
         check_each(EPOCHS, loadings, ask_epochs, check_epochs, large=large_loadings, describe=describe_loading),
         Check(SHUFFLED, are_shuffled),
-        agreement(READS, loadings, ask_reads, reads_of, large=large_loadings, describe=describe_loading, share=0.5),
+        agreement(READS, loadings, ask_reads, reads_of, large=large_loadings, describe=describe_reads, share=0.5),
         check_each(
             AGAIN,
             partial(loadings, 9, 1, None, True),
@@ -416,10 +352,28 @@ TASK = Task(
             check=AGAIN,
         ),
         Mistake(
+            "an example is read more than once",
+            "Ask dataset[k] once, when the batch of k is due.",
+            when=lambda w: w.got[-1] > w.case.examples,
+            check=READS,
+        ),
+        Mistake(
+            "a batch is counted after the yield",
+            "The state is asked for while the caller has the batch. Count it first, then yield it.",
+            when=lambda w: "behind" in w.kind.split(),
+            check=RESUMED,
+        ),
+        Mistake(
             "a loaded loader begins the epoch anew",
             "The state has two numbers: the epoch, and how many batches of it are done.",
-            when=has_kind("anew"),
+            when=lambda w: "anew" in w.kind.split(),
             check=RESUMED,
+        ),
+        Mistake(
+            "a small column is taken for a constant one",
+            "Its deviation is small, and not 0. A column is constant if its least element equals its largest.",
+            when=takes_small_for_constant,
+            check=STATISTICS,
         ),
         Mistake(
             "a constant column is divided by 0",

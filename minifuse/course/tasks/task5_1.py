@@ -18,6 +18,7 @@ from ..questions.task5_1 import (
     BRANCHING,
     CHANGING,
     EQUALITY,
+    WHOLE_NUMBERS,
     TapeCall,
     capture_changing,
     capture_impossible,
@@ -127,7 +128,7 @@ def verified(program: Program, graph: object) -> Graph:
             message = f"%{k} is {node.op} of {node.inputs}; expected {arity} indices of earlier nodes"
             raise wrong(message, graph, "malformed")
         if node.op == "constant" and type(node.value) is not float:
-            raise wrong(f"%{k} is a constant of {node.value!r}, expected a float", graph, "malformed")
+            raise wrong(f"%{k} is a constant of {node.value!r}, expected a float", graph, "no float")
     inputs = tuple(Node("input", (), k, shape) for k, shape in enumerate(program.shapes))
     if tuple(graph.nodes[: len(inputs)]) != inputs or any(n.op == "input" for n in graph.nodes[len(inputs) :]):
         raise wrong(f"the first {len(inputs)} nodes must be the inputs, in order, used or not", graph, "malformed")
@@ -252,6 +253,15 @@ def check_again(text: str, answer: list[object]) -> None:
         check_nodes(graph, right, text)
 
 
+def check_floats(text: str, answer: list[object]) -> None:
+    """Raise `Wrong` if the value of a constant is not a float."""
+    for graph in (x for x in answer if isinstance(x, Graph)):
+        for k, node in enumerate(graph.nodes):
+            if node.op == "constant" and type(node.value) is not float:
+                message = f"%{k} is a constant of {node.value!r}, expected a float"
+                raise Wrong(message, case_text=text, drawing=shortened(graph), kind="no float")
+
+
 def check_tape(calls: list[TapeCall], answer: tuple[list[object], list[object]]) -> None:
     """Raise `Wrong` if a tape takes two nodes for one, or one for two."""
     right = oracle.function("Tape")()
@@ -300,7 +310,7 @@ def check_raises(name: str, texts: Sequence[str], kind: str) -> Check:
         if answer is not None:
             is_fuse_error, error, error_text = answer
             if is_fuse_error and len(error_text.split()) < MIN_WORDS:
-                message = "the FuseError does not say in a sentence what to write instead"
+                message = f"the FuseError must say what to write instead, in a sentence of {MIN_WORDS} words or more"
                 raise Wrong(message, case_text=text, got=error_text, kind="silent")
             if is_fuse_error:
                 return
@@ -341,6 +351,7 @@ TASK = Task(
                 check_each(
                     CHECK_CONSTANTS, lambda: cases(numbers=(2.0, -0.5), max_lines=6), capture_program, check_no_twins
                 ),
+                check_given(CHECK_CONSTANTS, [WHOLE_NUMBERS], capture_changing, check_floats),
                 check_given(CHECK_CONSTANTS, [SIGNED_ZEROS], capture_program, check_signed_zeros),
                 check_each(
                     CHECK_CONSTANTS,
@@ -382,6 +393,11 @@ TASK = Task(
             "operands in their order; rewriting a graph is the work of a later pass.",
             when=lambda w: w.kind == "rewritten",
             check=CHECK_NODES,
+        ),
+        Mistake(
+            "a constant is not a float",
+            "The value of its node is float(x): 2 and 2.0 are then one node.",
+            when=lambda w: w.kind == "no float",
         ),
         Mistake(
             "an earlier graph is returned again",

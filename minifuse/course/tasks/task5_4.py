@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..call_lists import FreeCall, draw_calls, draw_distinct_calls
-from ..call_pairs import Builds, Call, Pair, Requests, request_kernels
+from ..call_lists import MAKERS, FreeCall, draw_calls, draw_distinct_calls
+from ..call_pairs import Builds, Call, Pair, Requests, Tensor, request_kernels
 from ..call_sessions import Session, SessionFacts, draw_session, run_session
 from ..check import agreement, check_each, current, in_turn
 from ..drawn_calls import characteristic_pairs, pairs
@@ -25,6 +25,7 @@ BUILDS = "a kernel is built when its key is new, and never else"
 ROOM = "the cache keeps the kernels that were asked for last"
 FREED = "the cache keeps no function and no array of a call alive"
 ERRORS = "a kernel that could not be built leaves nothing behind"
+NESTED = "inner", "innermost", "many_deep"  # functions that read functions: names in MAKERS
 
 
 def read_comparison(pair: Pair, answer: tuple[bool, object, str | None]) -> bool:
@@ -93,11 +94,27 @@ def check_groups(is_shared: bool, calls: list[FreeCall], answer: Groups) -> None
                 case_text=f"first {calls[other]}\nthen  {calls[k]}",
                 expected=is_shared,
                 got=not is_shared,
+                kind="nested" if is_shared and calls[k].function in NESTED else "",
             )
 
 
-def grouped(name: str, is_shared: bool) -> Check:
-    """Return a check of the keys of many calls. For shared kernels, objects are kept, so that their ids differ."""
+def call_again() -> "SearchStrategy[Pair]":
+    """Draw one call twice: only the objects are others."""
+    from hypothesis import strategies as st
+
+    call = Call("scaled", 2.0, Tensor((4, 5)), Tensor((4, 5)), 1.0)
+    return st.just(Pair(call, call))
+
+
+def calls_again() -> "SearchStrategy[list[FreeCall]]":
+    """Draw one call twice, for each way in which a function can read values."""
+    from hypothesis import strategies as st
+
+    return st.sampled_from([[FreeCall(name, 2.0, 3, (), (1.0,))] * 2 for name in MAKERS])
+
+
+def grouped(name: str, is_shared: bool, few: Callable[[], "SearchStrategy[list[FreeCall]]"] | None = None) -> Check:
+    """Return a check of the keys of many calls, or of `few`. Objects of shared kernels are kept: their ids differ."""
 
     def drawn(make: Callable[[int, int], list[FreeCall]], least: int, most: int) -> "SearchStrategy[list[FreeCall]]":
         from hypothesis import strategies as st
@@ -106,7 +123,7 @@ def grouped(name: str, is_shared: bool) -> Check:
 
     return check_each(
         name,
-        lambda: drawn(draw_calls, 2, 20),
+        few or (lambda: drawn(draw_calls, 2, 20)),
         group_calls,
         partial(check_groups, is_shared),
         large=None if is_shared else lambda: drawn(draw_distinct_calls, 150, 150),
@@ -145,12 +162,34 @@ def failing_sessions() -> "SearchStrategy[Session]":
     return st.builds(draw_session, st.integers(0, 2**32), rooms, request_counts(), st.just(1 / 3))
 
 
+class ForgetfulCache:
+    """A cache that builds a kernel again if it is None, or if it is false."""
+
+    def __init__(self, most: int, has_kernel: Callable[[object], bool]) -> None:
+        self.most, self.has_kernel, self.kernels = most, has_kernel, dict[str, object]()
+
+    def kernel(self, function: Any, arguments: Any, build: Callable[[], object]) -> object:
+        """Return the kernel of a call."""
+        place = repr(key(function, arguments))
+        if not self.has_kernel(self.kernels.get(place)):
+            self.kernels[place] = build()
+        self.kernels[place] = kernel = self.kernels.pop(place)
+        while len(self.kernels) > self.most:
+            del self.kernels[next(iter(self.kernels))]
+        return kernel
+
+
+FORGETFUL = partial(ForgetfulCache, has_kernel=bool), partial(ForgetfulCache, has_kernel=lambda x: x is not None)
+
+
 plays_sessions = partial(check_each, ask=use_caches, share=0.5, at_once=True)
 
 
 def check_session(session: Session, answer: SessionFacts) -> None:
     """Raise `Wrong` if a request builds or returns something else than it should, or if a cache keeps too much."""
     right = run_session(oracle.function("KernelCache"), session)
+    is_forgetful = any(answer.results == run_session(cache, session).results for cache in FORGETFUL)
+    kind = "forgets" if is_forgetful else "session"
     for at, (got, expected) in enumerate(zip(answer.results, right.results, strict=False)):
         if got == expected:
             continue
@@ -159,10 +198,10 @@ def check_session(session: Session, answer: SessionFacts) -> None:
         )
         if got[:2] == expected[:2]:
             message = f"request {at} to end, for k = {expected[0]}, does not return the kernel that was built for it"
-        raise Wrong(message, case_text=str(session), expected=expected[1], got=got[1], kind="session")
+        raise Wrong(message, case_text=str(session), expected=expected[1], got=got[1], kind=kind)
     if len(answer.results) != len(right.results):
         message = f"{len(answer.results)} requests were made, those of builds included; expected {len(right.results)}"
-        raise Wrong(message, case_text=str(session), kind="session")
+        raise Wrong(message, case_text=str(session), kind=kind)
     if answer.is_over:
         raise Wrong("more kernels are kept than there is room for", case_text=str(session), kind="session")
 
@@ -275,9 +314,13 @@ TASK = Task(
         ),
         in_turn(
             NEEDLESS,
-            [compares(NEEDLESS, differing(True), 0.5), compares(NEEDLESS, partial(characteristic_pairs, True))],
+            [
+                compares(NEEDLESS, call_again, 0.1),
+                compares(NEEDLESS, differing(True), 0.5),
+                compares(NEEDLESS, partial(characteristic_pairs, True)),
+            ],
         ),
-        in_turn(ANY, [grouped(ANY, False), grouped(ANY, True)]),
+        in_turn(ANY, [grouped(ANY, True, calls_again), grouped(ANY, True), grouped(ANY, False)]),
         plays(BUILDS, 5),
         in_turn(ROOM, [plays(ROOM), plays_sessions(ROOM, sessions, examine=check_session, large=large_sessions)]),
         in_turn(ERRORS, [plays(ERRORS, 5, failing=2), plays_sessions(ERRORS, failing_sessions, examine=check_session)]),
@@ -288,6 +331,12 @@ TASK = Task(
             "the dtype is left out",
             "A kernel for float32 reads the bytes of a float64 as two numbers.",
             wrong_answer=without("dtype"),
+            check=WRONG_HIT,
+        ),
+        Mistake(
+            "a dim of size 1 does not count as stride 0",
+            "It may be broadcast, so the kernel does not step there, whatever its stride is.",
+            wrong_answer=without("ones"),
             check=WRONG_HIT,
         ),
         Mistake(
@@ -321,6 +370,18 @@ TASK = Task(
             check=WRONG_HIT,
         ),
         Mistake(
+            "the key has objects in it that are made anew",
+            "Put insides(function) into the key, not the function; and of a tensor what the kernel depends on.",
+            when=lambda w: not w.kind and w.case.first == w.case.second,
+            check=NEEDLESS,
+        ),
+        Mistake(
+            "a function that is read from around another one counts by its address",
+            "`repr` of a function has its address, also inside of a tuple. Describe it by its own insides.",
+            when=lambda w: w.kind == "nested",
+            check=ANY,
+        ),
+        Mistake(
             "the strides themselves are in the key",
             "Of a stride only its class counts: 0, 1, or another number, which the kernel is told.",
             wrong_answer=having("strides"),
@@ -337,6 +398,11 @@ TASK = Task(
             "A number that is an argument travels with the call; only its type is in the kernel.",
             wrong_answer=having("numbers"),
             check=NEEDLESS,
+        ),
+        Mistake(
+            "a kernel that is None or false counts as none",
+            "A kernel may be any value. Ask whether the key is in the dict: `key in self.kernels`.",
+            when=lambda w: w.kind == "forgets",
         ),
         Mistake(
             "the kernel that was built first goes first",

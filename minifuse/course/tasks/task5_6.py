@@ -30,6 +30,8 @@ BRIDGE = Program(
     (Line("neg", (0,)), Line("add", (1, 3)), Line("exp", (3,)), Line("add", (2, 5))),
     (4, 6),
 )
+CYCLE = Program(((4, 4),), (Line("add", (0, 0)), Line("matmul", (0, 1)), Line("add", (1, 2))), (3,))
+"""e = x + x; return e + x @ e: in one kernel, both sums would wait for the product, and it for them."""
 MINIMAL_TRAFFIC = "a kernel loads and stores what it must, and each value once"
 RIGHT = "the kernels give what the graph gives, each after those that it waits for"
 FEWEST = "the graphs of the list, and others of their kinds, take as few launches as they can"
@@ -118,6 +120,30 @@ def outputs(program: Program, answer: object) -> list[Array]:
     return run_schedule(capture_graph(program), answer, sample_arrays(program.shapes)).outputs
 
 
+def simplest_cycle() -> "SearchStrategy[Program]":
+    """Draw the smallest program whose sums must not share a kernel."""
+    from hypothesis import strategies as st
+
+    return st.just(CYCLE)
+
+
+def computes(
+    drawn: Callable[[], "SearchStrategy[Program]"], large: Callable[[], "SearchStrategy[Program]"] | None = None
+) -> Check:
+    """Return a check that schedules compute what the programs do."""
+    return agreement(
+        RIGHT,
+        drawn,
+        schedule,
+        lambda c: evaluate(c, sample_arrays(c.shapes)),
+        large=large,
+        send=capture_graph,
+        read=outputs,
+        draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
+        at_once=True,
+    )
+
+
 def groups(graph: Graph) -> list[list[int]]:
     """Return a group for some nodes: the node, and up to two later ones that can share a kernel with it."""
     computed = nodes_to_compute(graph)
@@ -147,19 +173,23 @@ def check_traffic(program: Program, answer: list[object]) -> None:
             raise schedule_error(f"kernel_for(graph, {group}) computes {found.nodes}", graph, [found], "nodes")
         for name, theirs, ours in (("loads", found.loads, right.loads), ("stores", found.stores, right.stores)):
             if sorted(theirs) != list(ours):
-                kind = kind_of(name, theirs, ours, graph)
+                kind = kind_of(name, theirs, ours, graph, group)
                 message = (
                     f"a kernel of {describe_case(group)} {name} {describe_case(theirs)}; it must have {describe_case(ours)}"
                 )
                 raise schedule_error(message, graph, [found], kind, expected=describe_case(ours), got=describe_case(theirs))
 
 
-def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph) -> str:
+def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph, group: Sequence[int]) -> str:
     """Classify a mistake in loads or stores."""
     if len(set(theirs)) < len(theirs):
         return f"{name} twice"
     if set(theirs) > set(ours):
-        return f"{name} too many"
+        extra = set(theirs) - set(ours)
+        outside = {i for k, node in enumerate(graph.nodes) if k not in group for i in node.inputs}
+        if name == "stores":  # a user in another kernel that is not in `ours` is one that no output depends on
+            return "stores for nobody" if extra <= outside else "stores too many"
+        return "constant" if all(graph.nodes[k].op == "constant" for k in extra) else "loads too many"
     missing = set(ours) - set(theirs)
     return "output" if name == "stores" and missing <= set(graph.outputs) else f"{name} missing"
 
@@ -239,26 +269,25 @@ TASK = Task(
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
         check_each(MINIMAL_TRAFFIC, cases, kernels_for, check_traffic, large=large_cases, send=grouped, at_once=True),
-        agreement(
-            RIGHT,
-            cases,
-            schedule,
-            lambda c: evaluate(c, sample_arrays(c.shapes)),
-            large=large_cases,
-            send=capture_graph,
-            read=outputs,
-            draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
-            at_once=True,
-        ),
+        every(RIGHT, [computes(simplest_cycle), computes(cases, large_cases)]),
         costs(FEWEST, check_launch_count),
         costs(BYTES, check_bytes),
     ),
     mistakes=(
         Mistake(
-            "values are stored or computed that nobody needs",
-            "A value that no other kernel needs, and that is not given back, lives and dies in a register. And a graph may "
-            "have nodes that no output depends on.",
-            when=lambda w: w.kind in ("stores too many", "nobody needs"),
+            "a node is computed or stored for, and no output depends on it",
+            "A graph may have such nodes. Begin with graph.outputs, and go on to the inputs of what is needed.",
+            when=lambda w: w.kind in ("nobody needs", "stores for nobody"),
+        ),
+        Mistake(
+            "a value is stored that no other kernel needs",
+            "Within its kernel a value stays in a register. Store it if another kernel loads it, or if it is an output.",
+            when=lambda w: w.kind in ("stores too many", "stores for nobody"),
+        ),
+        Mistake(
+            "a constant is loaded",
+            "Constants are written in the code of a kernel: a kernel loads inputs, and what other kernels have stored.",
+            when=lambda w: w.kind == "constant",
         ),
         Mistake(
             "a value is loaded once for each use",

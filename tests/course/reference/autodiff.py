@@ -37,7 +37,7 @@ def chain_rule(call, d):
 def topological_order(root):
     """Return a list of root and all variables from which it was computed: each once, and before its inputs.
 
-    Constants are left out. There may be thousands of calls between root and a leaf.
+    Constants are left out; if root is one, the list is empty. There may be thousands of calls between root and a leaf.
     """
     # begin 1.4a
     order, seen = [], set()

@@ -58,3 +58,28 @@ def sigmoid(x):
 # %% without_d: a derivative is not multiplied by d
 def log_grad(x, d):
     return 1.0 / x
+
+
+# %% square_is_zero: x * x is too small or too large for a float
+def inv_grad(x, d):
+    return -d / (x * x) if x * x > 0 else 0.0
+
+
+# %% square_divides: x * x is too small or too large for a float
+def inv_grad(x, d):
+    return -d / (x * x) if x != 0 else 0.0
+
+
+# %% infinite_slope: d is multiplied by a derivative that is inf or 0
+def inv_grad(x, d):
+    return -1 / x / x * d if x != 0 else 0.0
+
+
+# %% power_raises: d is multiplied by a derivative that is inf or 0
+def inv_grad(x, d):
+    return -d * inv(x) ** 2
+
+
+# %% power_divides: x * x is too small or too large for a float
+def inv_grad(x, d):
+    return -d / x**2 if x != 0 else 0.0

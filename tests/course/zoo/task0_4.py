@@ -168,3 +168,52 @@ class Module(Module):
 class Module(Module):
     def __getattr__(self, name):
         return vars(self)[name]
+
+
+# %% by_dir: attributes come sorted by name
+class Module(Module):
+    def held(self, kind):
+        found = []
+        for name in [name for name in dir(self) if not name.startswith("__")]:
+            value = getattr(self, name)
+            items = [(f"{name}.{k}", x) for k, x in enumerate(value)] if isinstance(value, list) else [(name, value)]
+            found += [(path, x) for path, x in items if isinstance(x, kind)]
+        return found
+
+
+# %% tuples_too: a tuple, a dict, or a list in a list is looked into
+class Module(Module):
+    def held(self, kind):
+        found = []
+        for name, value in vars(self).items():
+            if isinstance(value, kind):
+                found.append((name, value))
+            elif isinstance(value, (tuple, list)):
+                found += [(f"{name}.{k}", x) for k, x in enumerate(value) if isinstance(x, kind)]
+        return found
+
+
+# %% dicts_too: a tuple, a dict, or a list in a list is looked into
+class Module(Module):
+    def held(self, kind):
+        found = []
+        for name, value in vars(self).items():
+            if isinstance(value, kind):
+                found.append((name, value))
+            elif isinstance(value, (dict, list)):
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                found += [(f"{name}.{k}", x) for k, x in items if isinstance(x, kind)]
+        return found
+
+
+# %% lists_in_lists_too: a tuple, a dict, or a list in a list is looked into
+class Module(Module):
+    def held(self, kind):
+        def below(name, value):
+            if isinstance(value, kind):
+                yield name, value
+            elif isinstance(value, list):
+                for k, item in enumerate(value):
+                    yield from below(f"{name}.{k}", item)
+
+        return [pair for name, value in vars(self).items() for pair in below(name, value)]

@@ -79,3 +79,11 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
     below[k] -= epsilon
     f(*xs)
     return (f(*above) - f(*below)) / (2 * epsilon)
+
+
+# %% rounded: the slope is rounded
+def numerical_derivative(f, xs, k, epsilon=1e-6):
+    above, below = list(xs), list(xs)
+    above[k] += epsilon
+    below[k] -= epsilon
+    return round((f(*above) - f(*below)) / (2 * epsilon), 6)

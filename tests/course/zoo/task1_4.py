@@ -36,7 +36,7 @@ def backpropagate(root, d):
             received[x] = received[x] + dx if x in received else dx
 
 
-# %% level_by_level: a variable is noted when it is found, not when all that it is for has been
+# %% level_by_level: a variable comes before one of its users
 def topological_order(root):
     order = [] if root.is_constant else [root]
     for x in order:
@@ -58,7 +58,7 @@ def topological_order(root):
     return order
 
 
-# %% noted_when_found: a variable is noted when it is found, not when all that it is for has been
+# %% noted_when_found: a variable comes before one of its users
 def topological_order(root):
     order, seen = [], set()
     stack = [root]
@@ -196,4 +196,20 @@ def topological_order(root):
             if variable.history is not None:
                 stack += [(x, False) for x in variable.history.inputs]
     order.reverse()
+    return order
+
+
+# %% not_turned_round: the list is upside down: inputs come before their users
+def topological_order(root):
+    order, seen = [], set()
+    stack = [(root, False)]
+    while stack:
+        variable, inputs_are_done = stack.pop()
+        if inputs_are_done:
+            order.append(variable)
+        elif not variable.is_constant and variable not in seen:
+            seen.add(variable)
+            stack.append((variable, True))
+            if variable.history is not None:
+                stack += [(x, False) for x in variable.history.inputs]
     return order

@@ -17,7 +17,7 @@ def scalar_loss(outputs, labels):
     return total / len(labels)
 
 
-# %% kept: derivatives are left for the next step
+# %% kept: gradients are left for the next step
 def scalar_step(parameters, rate):
     for p in parameters:
         if p.grad is not None:
@@ -123,3 +123,34 @@ def train_scalar_network(engine, points, labels, steps, seed):
         scalar_loss(outputs, [labels[k] for k in chosen]).backward()
         scalar_step(network.parameters(), 1.0)
     return network
+
+
+# %% zero_taken_for_none: a gradient of 0.0 is taken for none
+def scalar_step(parameters, rate):
+    for p in parameters:
+        if p.grad:
+            p.value = p.value - rate * p.grad
+            p.grad = None
+
+
+# %% zero_inputs_left_out: a parameter is left out where it makes no difference
+class ScalarLinear(ScalarLinear):
+    def __call__(self, xs):
+        outputs = []
+        for j, bias in enumerate(self.biases):
+            total = bias
+            for i, x in enumerate(xs):
+                if (isinstance(x, float) and x == 0) or (hasattr(x, "value") and x.value == 0):
+                    continue
+                total = total + self.weights[i][j] * x
+            outputs.append(total)
+        return outputs
+
+
+# %% small_number_added: a small number is added inside the logarithm
+def scalar_loss(outputs, labels):
+    total = 0.0
+    for output, label in zip(outputs, labels):
+        right = output if label == 1 else 1.0 - output
+        total = total - (right + 1e-9).log()
+    return total / len(labels)

@@ -120,3 +120,15 @@ def tensor_reduce(fn, out, a, dim, start):
         for i in range(a.shape[dim]):
             index[dim] = i
             out.storage[to] = fn(out.storage[to], a.storage[position_of(index, a.strides, a.offset)])
+
+
+# %% over_elements_of_a: the loop goes over the elements of a
+def tensor_reduce(fn, out, a, dim, start):
+    for k in range(size_of(a.shape)):
+        index = list(index_of(k, out.shape))
+        total = start
+        for i in range(a.shape[dim]):
+            index[dim] = i
+            total = fn(total, a.storage[position_of(index, a.strides, a.offset)])
+        index[dim] = 0
+        out.storage[position_of(index, out.strides, out.offset)] = total

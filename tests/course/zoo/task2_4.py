@@ -57,7 +57,7 @@ class TensorMul:
         return unbroadcast(d.zip("mul", b), a.shape), unbroadcast(d.zip("mul", a), b.shape)
 
 
-# %% not_spread: Sum passes its derivative on as it is
+# %% not_spread: Sum passes its gradient on as it is
 class TensorSum:
     """The sum along one dim, which has size 1 then."""
 
@@ -71,7 +71,7 @@ class TensorSum:
         return (d,)
 
 
-# %% not_summed: derivatives keep the shape of the result
+# %% not_summed: gradients keep the shape of the result
 class TensorMul:
     """a * b, which are broadcast."""
 
@@ -144,3 +144,19 @@ class TensorMatMul:
     def backward(context, d):
         a, b = context.saved
         return b.permute(1, 0).matmul(d), d.matmul(a.permute(1, 0))
+
+
+# %% relu_times_zero: ReLU multiplies d by 0
+class TensorReLU(TensorReLU):
+    @staticmethod
+    def backward(context, d):
+        (a,) = context.saved
+        zero = a.zip("add", a.map("neg"))
+        return (d.zip("mul", zero.zip("lt", a)),)
+
+
+# %% no_tuple: backward returns no tuple
+class TensorNeg(TensorNeg):
+    @staticmethod
+    def backward(context, d):
+        return d.map("neg")

@@ -47,7 +47,7 @@ class DigitNetwork:
         return [self.kernels, self.scores, self.biases]
 
 
-# %% kept: derivatives are left for the next step
+# %% kept: gradients are left for the next step
 def train_digits(engine, images, labels, steps, seed):
     random = Random(seed)
     network = DigitNetwork(engine, random)

@@ -309,3 +309,28 @@ class DataLoader:
             some = order[k * self.batch_size : (k + 1) * self.batch_size]
             self.epoch, self.batch = epoch, k + 1
             yield self.collate([self.dataset[i] for i in some])
+
+
+# %% read_twice: an example is read more than once
+class DataLoader(DataLoader):
+    def batches(self, epoch, first):
+        [self.dataset[i] for i in range(len(self.dataset))]
+        yield from super().batches(epoch, first)
+
+
+# %% counted_late: a batch is counted after the yield
+class DataLoader(DataLoader):
+    def batches(self, epoch, first):
+        self.epoch, self.batch = epoch, first
+        for k, batch in enumerate(super().batches(epoch, first), first):
+            self.batch = k
+            yield batch
+            self.batch = k + 1
+
+
+# %% small_is_constant: a small column is taken for a constant one
+def column_statistics(x):
+    rows = x.array()
+    means, scales = rows.mean(0), rows.std(0)
+    scales[scales < 1e-8] = 1.0
+    return means.tolist(), scales.tolist()

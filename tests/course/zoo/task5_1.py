@@ -81,3 +81,13 @@ def capture(function, *shapes):
     if (function, shapes) not in kept:
         kept[function, shapes] = capture_anew(function, *shapes)
     return kept[function, shapes]
+
+
+# %% number_as_it_is: a constant is not a float
+class Traced(Traced):
+    def record(self, op, *operands):
+        numbers = []
+        for x in operands:
+            numbers.append(x.number if isinstance(x, Traced) else self.tape.add("constant", value=x))
+        shape = shape_after(op, *[self.tape.nodes[k].shape for k in numbers])
+        return Traced(self.tape, self.tape.add(op, numbers, shape=shape))

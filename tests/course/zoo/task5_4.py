@@ -254,3 +254,73 @@ def call_key(function, arguments):
                 parts.append("same" if is_same else "overlap")
     code, closure, defaults = insides(function)
     return (code, closure, defaults, *parts)
+
+
+# %% ones_as_they_are: a dim of size 1 does not count as stride 0
+def call_key(function, arguments):
+    parts = []
+    for x in arguments:
+        if not isinstance(x, Strided):
+            parts.append(type(x).__name__)
+            continue
+        parts.append((x.storage.dtype.str, tuple(stride if stride in (0, 1) else "s" for stride in x.strides)))
+    for k, x in enumerate(arguments):
+        for y in arguments[k + 1 :]:
+            if not (isinstance(x, Strided) and isinstance(y, Strided)) or x.storage is not y.storage:
+                parts.append("apart")
+            else:
+                is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
+                parts.append("same" if is_same else "overlap")
+    return (described(function), *parts)
+
+
+def described(value):
+    if isinstance(value, tuple):
+        return f"({', '.join([described(x) for x in value])})"
+    return described(tuple(insides(value))) if callable(value) else repr(value)
+
+
+# %% function_itself: the key has objects in it that are made anew
+_key = call_key
+
+
+def call_key(function, arguments):
+    return (function, _key(function, arguments))
+
+
+# %% repr_of_a_closure: a function that is read from around another one counts by its address
+def call_key(function, arguments):
+    parts = []
+    for x in arguments:
+        if not isinstance(x, Strided):
+            parts.append(type(x).__name__)
+            continue
+        classes = []
+        for size, stride in zip(x.shape, x.strides):
+            classes.append(0 if size == 1 else stride if stride in (0, 1) else "s")
+        parts.append((x.storage.dtype.str, tuple(classes)))
+    for k, x in enumerate(arguments):
+        for y in arguments[k + 1 :]:
+            if not (isinstance(x, Strided) and isinstance(y, Strided)) or x.storage is not y.storage:
+                parts.append("apart")
+            else:
+                is_same = (x.shape, x.strides, x.offset) == (y.shape, y.strides, y.offset)
+                parts.append("same" if is_same else "overlap")
+    return (repr(insides(function)), *parts)
+
+
+# %% none_is_no_kernel: a kernel that is None or false counts as none
+class KernelCache:
+    def __init__(self, most):
+        self.most = most
+        self.kernels = {}
+
+    def kernel(self, function, arguments, build):
+        key = call_key(function, arguments)
+        kernel = self.kernels.pop(key, None)
+        if kernel is None:
+            kernel = build()
+        self.kernels[key] = kernel
+        while len(self.kernels) > self.most:
+            del self.kernels[next(iter(self.kernels))]
+        return kernel

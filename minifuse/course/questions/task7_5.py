@@ -28,13 +28,13 @@ class Weights(NamedTuple):
 
 
 class Session(NamedTuple):
-    """Appends to a cache of some layers, and resets."""
+    """Tokens that are appended to each layer of a cache, with a reset between two groups of them."""
 
     layers: int
     heads: int
     size: int
-    steps: tuple[tuple[int, Array] | None, ...]
-    """(layer, key and value of shape (2, heads, size)); None for a reset."""
+    counts: tuple[int, ...]
+    """How many tokens each group has."""
 
 
 class Decoding(NamedTuple):
@@ -112,20 +112,39 @@ class Model:
             return y
 
 
+def pair_of(case: Session, layer: int, token: int) -> Array:
+    """Return the key and the value of a token in a layer (2, heads, size): all its numbers differ."""
+    shape = case.layers, case.heads, case.size
+    key = token + 1 + np.arange(prod(shape)).reshape(shape)[layer] / 100
+    return np.stack([key, -key])
+
+
+def steps_of(case: Session) -> list[tuple[int, int, int]]:
+    """Return each moment at which a cache is read: (tokens that were forgotten, tokens since, the layer that got the last).
+
+    The layer of a reset is the last one.
+    """
+    found, first = list[tuple[int, int, int]](), 0
+    for k, count in enumerate(case.counts):
+        found += [(first, 0, case.layers - 1)] * bool(k)
+        found += [(first, n, layer) for n in range(1, count + 1) for layer in range(case.layers)]
+        first += count
+    return found
+
+
 def ask_session(student: Student, case: Session) -> object:
-    """Return, after each step, the length of the cache and what it has of each layer; and how many elements Python read."""
+    """Return, for each of `steps_of`, the length of the cache and what it has; and how many elements Python read."""
     backend = counting_backend()
     with elementary_calls():
         backend.reads = 0
         cache = student.KeyValueCache(case.layers, case.heads, case.size)
         found = []
-        for step in case.steps:
-            if step is None:
-                cache.reset()
+        for first, n, layer in steps_of(case):
+            if n:
+                cache.append(layer, *map(tensor, pair_of(case, layer, first + n - 1)))
             else:
-                layer, (key, value) = step
-                cache.append(layer, tensor(key), tensor(value))
-            pairs = [cache.read(layer) for layer in range(case.layers)]
+                cache.reset()
+            pairs = [cache.read(k) for k in range(case.layers)]
             found.append((len(cache), [tuple(map(elements_of, pair)) for pair in pairs]))
         return found, backend.reads
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random
-from ..check import agreement, check_each, close
+from ..cases import among, at_random
+from ..check import agreement, check_each, check_given, close, in_turn
 from ..questions.task7_5 import (
     Decoding,
     Generation,
@@ -21,6 +21,8 @@ from ..questions.task7_5 import (
     ask_memory,
     ask_session,
     ask_work,
+    pair_of,
+    steps_of,
 )
 from ..strided import Array
 from ..student_process import StudentProcess
@@ -38,10 +40,11 @@ STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "the work of a step grows in proportion to the number of tokens",
     "all prompts advance together, each token is fed once, nothing leaks",
 )
-VOCABULARY, PLACES = 5, 24
+VOCABULARY, PLACES = 5, 48
 MAX_WRITTEN, MAX_KEPT = 8, 5
 """Elements that are written, and that are kept, relative to those of the keys and values."""
 MAX_READS = 8
+LONG_SESSION = Session(1, 1, 1, (140,))
 MAX_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
 Attention = tuple[Array, Array, Array]
 """(query, keys, values)."""
@@ -49,32 +52,62 @@ Attention = tuple[Array, Array, Array]
 
 def sessions() -> "SearchStrategy[Session]":
     """Draw appends and resets."""
-    return at_random(session_of)
+    from hypothesis import strategies as st
+
+    counts = st.lists(st.integers(1, 12) | among(20, 40), min_size=1, max_size=3).map(tuple)
+    return st.builds(Session, among(1, 2), among(1, 2), among(1, 3), counts)
 
 
-def session_of(random: Random) -> Session:
-    """Return appends to all layers in turn, and resets."""
-    layers, heads, size = random.choice([1, 2]), 2, 3
-    draw, steps = np.random.default_rng(random.getrandbits(32)), list[tuple[int, Array] | None]()
-    for _ in range(random.choice([1, 2, 3, 5, 10])):
-        if steps and random.random() < 0.15:
-            steps.append(None)
-        steps += [(layer, draw.integers(-9, 10, (2, heads, size)) / 2) for layer in range(layers)]
-    return Session(layers, heads, size, tuple(steps))
+def describe_session(case: Session) -> str:
+    """Return a session as text."""
+    steps = ", then reset(), then ".join(f"{n} token{'s' * (n > 1)}" for n in case.counts)
+    key, value = pair_of(case, 0, 0).tolist()
+    return (
+        f"KeyValueCache(layers={case.layers}, heads={case.heads}, size={case.size}), then {steps}. "
+        f"Token 1 has the key {key} and the value {value}, token 2 those numbers and 1 more, ..."
+    )
 
 
-def stored(case: Session) -> object:
-    """Return what `ask_session` must find, but for the number of reads."""
-    pairs: list[list[Array]] = [[] for _ in range(case.layers)]
-    found = []
-    for step in case.steps:
-        if step is None:
-            pairs = [[] for _ in pairs]
-        else:
-            pairs[step[0]].append(step[1])
-        arrays = [np.array(x).reshape(-1, 2, case.heads, case.size).transpose(1, 2, 0, 3) for x in pairs]
-        found.append((len(pairs[-1]), [tuple(x) for x in arrays]))
-    return found
+def check_session(case: Session, answer: Any) -> None:
+    """Raise `Wrong` if a cache has other keys, values or tokens than were appended."""
+    found, reads = answer
+    text, steps = describe_session(case), steps_of(case)
+    for (first, n, latest), (length, pairs) in zip(steps, found, strict=True):
+        when = f"after append({latest}, ...) of token {first + n}" if n else "after reset()"
+        counts = [n - (k > latest) for k in range(case.layers)]
+        if length != counts[-1]:
+            why = f": the last layer, {case.layers - 1}, has no more yet" if counts[-1] < n else ""
+            raise Wrong(f"{when} len(cache) is {length}, expected {counts[-1]}{why}", case_text=text, kind="length")
+        for layer, (count, pair) in enumerate(zip(counts, pairs, strict=True)):
+            for kind, got in enumerate(pair):
+                right = np.zeros((case.heads, count, case.size))
+                for token in range(count):
+                    right[:, token] = pair_of(case, layer, first + token)[kind]
+                compare_stored(f"{when} the {('keys', 'values')[kind]} of read({layer})", text, got, right, bool(n))
+    without_reads(case, (None, reads))
+
+
+def compare_stored(what: str, text: str, got: Array, right: Array, is_append: bool) -> None:
+    """Raise `Wrong` if what was read is not what was appended."""
+    if got.shape != right.shape:
+        expected = f"{right.shape}: (heads, tokens, size)"
+        kind = "shape" if is_append else "reset"
+        raise Wrong(f"{what} have shape {got.shape}, expected {expected}", case_text=text, kind=kind)
+    if got.dtype != right.dtype:
+        raise Wrong(f"{what} have dtype {got.dtype}, expected {right.dtype}", case_text=text, kind="dtype")
+    if not close(got, right):
+        head, _, number = (int(k) for k in np.argwhere(~np.isclose(got, right, rtol=1e-9))[0])
+        where = f"[{head}, :, {number}]" if right.shape[0] * right.shape[2] > 1 else ""
+        expected, found = (x[head, :, number].tolist() for x in (right, got))
+        raise Wrong(
+            f"{what} are wrong; shown is one number of each token{where}", case_text=text, expected=expected, got=found
+        )
+
+
+def are_zeros(wrong: Wrong) -> bool:
+    """Return whether the newest token was read right, and each one that is wrong as zeros."""
+    got, expected = np.array(wrong.got), np.array(wrong.expected)
+    return bool(got.shape == expected.shape and got[-1] == expected[-1] and (got[~np.isclose(got, expected)] == 0).all())
 
 
 def without_reads(case: object, answer: Any) -> object:
@@ -98,9 +131,14 @@ def check_memory(student: StudentProcess, effort: Effort) -> None:
                 kind="copies",
             )
         if storages > 2 * (log2(count) + 3):
-            raise Wrong(f"the cache moves to other memory {storages} times", case_text=text, kind="copies")
+            raise Wrong(f"read returns views of {storages} different memories, expected few", case_text=text, kind="copies")
         if nbytes > 8 * MAX_KEPT * needed:
-            raise Wrong(f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values", case_text=text)
+            raise Wrong(
+                f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values; at most {MAX_KEPT} times as "
+                f"many may be, {8 * MAX_KEPT * needed:,}",
+                case_text=text,
+                kind="kept",
+            )
 
 
 def attentions() -> "SearchStrategy[Attention]":
@@ -110,7 +148,7 @@ def attentions() -> "SearchStrategy[Attention]":
 
 def attention_of(random: Random) -> Attention:
     """Return a query, keys and values; some scores are large."""
-    heads, tokens, size = random.choice([(2, 1, 3), (2, 4, 3), (1, 3, 4)])
+    heads, tokens, size = random.choice([(2, 1, 3), (2, 4, 3), (1, 3, 4), (1, 40, 3)])
     draw, scale = np.random.default_rng(random.getrandbits(32)), random.choice([1, 1, 1, 40, 1000])
     query, keys, values = (draw.integers(-6, 7, shape) / 2 for shape in ((heads, size), *[(heads, tokens, size)] * 2))
     return query * scale, keys, values
@@ -170,6 +208,14 @@ def decoding_of(random: Random) -> Decoding:
     return Decoding(draw_weights(random, random.choice([1, 2])), count, tuple(steps))
 
 
+def long_decoding() -> Decoding:
+    """Return 40 steps of a sequence, which another one joins at step 30."""
+    random = Random(7)
+    who = [(0,)] * 30 + [(0, 1)] * 10
+    steps = tuple((chosen, tuple(random.randrange(VOCABULARY) for _ in chosen)) for chosen in who)
+    return Decoding(draw_weights(random, 1), 2, steps)
+
+
 def describe_decoding(case: Decoding) -> str:
     """Return steps as text."""
     shown = [f"codes {codes} to sequences {who}" if codes else f"reset of sequences {who}" for who, codes in case.steps]
@@ -199,7 +245,7 @@ def check_decoded(case: Decoding, answer: Any) -> None:
                 kind="rows",
             )
         if list(chain(*asked)) != places:
-            raise Wrong("tokens have wrong places", case_text=here, expected=[places], got=asked, kind="places")
+            raise Wrong(f"tokens have wrong places: {asked}", case_text=here, expected=[places], kind="places")
         expected_calls = {"embed": 1, "project": layers, "finish": layers, "logits": 1}
         if calls != expected_calls:
             raise Wrong(
@@ -241,6 +287,12 @@ def generation_of(random: Random) -> Generation:
     """Return prompts of different lengths."""
     prompts = [[random.randrange(VOCABULARY) for _ in range(random.choice([1, 2, 3]))] for _ in range(random.randint(1, 2))]
     return Generation(draw_weights(random, random.choice([1, 2])), prompts, random.choice([1, 2, 4, 0]))
+
+
+def long_generation() -> Generation:
+    """Return a long and a short prompt, with many codes to generate."""
+    random = Random(7)
+    return Generation(draw_weights(random, 1), [[random.randrange(VOCABULARY) for _ in range(n)] for n in (20, 2)], 20)
 
 
 def describe_generation(case: Generation) -> str:
@@ -304,14 +356,38 @@ TASK = Task(
     ),
     reads=("docs/course/7.5-key-value-cache.md", "docs/guide/recipes.md"),
     checks=(
-        agreement(STORED, sessions, ask_session, stored, read=without_reads, share=0.25),
+        in_turn(
+            STORED,
+            (
+                check_each(STORED, sessions, ask_session, check_session, describe=describe_session, share=0.25),
+                check_given(STORED, [LONG_SESSION], ask_session, check_session, describe=describe_session),
+            ),
+        ),
         Check(MEMORY, check_memory),
         agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, share=0.6),
-        check_each(STEPS, decodings, ask_decoded, check_decoded, share=0.4),
+        in_turn(
+            STEPS,
+            (
+                check_each(STEPS, decodings, ask_decoded, check_decoded, describe=describe_decoding, share=0.4),
+                check_given(STEPS, [long_decoding()], ask_decoded, check_decoded, describe=describe_decoding),
+            ),
+        ),
         Check(WORK, check_work),
-        check_each(GENERATED, generations, ask_generated, check_generated, describe=describe_generation, share=0.2),
+        in_turn(
+            GENERATED,
+            (
+                check_each(GENERATED, generations, ask_generated, check_generated, describe=describe_generation, share=0.2),
+                check_given(GENERATED, [long_generation()], ask_generated, check_generated, describe=describe_generation),
+            ),
+        ),
     ),
     mistakes=(
+        Mistake(
+            "old keys are not copied into the larger memory",
+            "New memory has zeros in it. Copy all keys and values of the old memory to the same places of the new one.",
+            when=are_zeros,
+            check=STORED,
+        ),
         Mistake(
             "all tokens are copied for each new one",
             "cat and stack make new memory. Keep memory with room for more tokens, and write into a slice of it.",
@@ -344,9 +420,15 @@ TASK = Task(
         ),
         Mistake(
             "the new token does not see itself",
-            "Append its key and value before you attend.",
-            when=has_kind("itself"),
+            "Append its key and value before you attend: a token attends to itself, too.",
+            when=lambda wrong: wrong.kind == "itself" or "has no elements along dim" in wrong.message,
             check=STEPS,
+        ),
+        Mistake(
+            "reset leaves tokens in a layer",
+            "Each layer has its own keys and values: forget those of all layers.",
+            when=lambda wrong: wrong.kind == "reset",
+            check=STORED,
         ),
         Mistake(
             "a cache is shared by several prompts",

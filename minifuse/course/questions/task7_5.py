@@ -152,25 +152,26 @@ def ask_session(student: Student, case: Session) -> object:
 def ask_memory(student: Student, case: tuple[int, int, int]) -> object:
     """Append many tokens, and read each time.
 
-    Return (elements that were written, storages that were read from, bytes of the cache, elements that Python read).
+    Return (elements that were written, storages that were read from, bytes of the cache, elements that Python read, the keys
+    and values in the end). Token t has the numbers t + 1, and their negatives as its value.
     """
     count, heads, size = case
     backend = counting_backend()
     with elementary_calls() as recorder:
         backend.reads = 0
-        key = tensor(np.ones((heads, size)))
+        pairs = [[tensor(np.full((heads, size), sign * (t + 1.0))) for sign in (1, -1)] for t in range(count)]
         start = recorder.live_bytes()
         cache = student.KeyValueCache(1, heads, size)
         seen: dict[int, object] = {}
         written = 0
-        for _ in range(count):
+        for pair in pairs:
             recorder.take()
-            cache.append(0, key, key)
+            cache.append(0, *pair)
             for x in cache.read(0):
                 seen.setdefault(id(x.buffer), x.buffer)
             written += sum(prod(shape) for call in recorder.take() for shape in call.outputs)
         live = recorder.live_bytes() - start
-        return written, len(seen), live, backend.reads
+        return written, len(seen), live, backend.reads, tuple(map(elements_of, cache.read(0)))
 
 
 def ask_attended(student: Student, case: tuple[Array, Array, Array]) -> object:

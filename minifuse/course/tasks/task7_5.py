@@ -44,7 +44,7 @@ VOCABULARY, PLACES = 5, 48
 MAX_WRITTEN, MAX_KEPT = 8, 5
 """Elements that are written, and that are kept, relative to those of the keys and values."""
 MAX_READS = 8
-LONG_SESSION = Session(1, 1, 1, (140,))
+LONG_SESSION = Session(1, 1, 1, (70,))
 MAX_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
 Attention = tuple[Array, Array, Array]
 """(query, keys, values)."""
@@ -121,7 +121,7 @@ def without_reads(case: object, answer: Any) -> object:
 def check_memory(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a cache copies its tokens again and again, or keeps far more memory than it needs."""
     for count, heads, size in ((240, 2, 3),):
-        written, storages, nbytes, reads = student.ask(ask_memory, (count, heads, size))
+        written, storages, nbytes, reads, found = student.ask(ask_memory, (count, heads, size))
         text, needed = f"{count} tokens, {heads} heads of {size}; the cache is read after each", 2 * count * heads * size
         without_reads(text, (None, reads // count))
         if written > MAX_WRITTEN * needed:
@@ -139,6 +139,9 @@ def check_memory(student: StudentProcess, effort: Effort) -> None:
                 case_text=text,
                 kind="kept",
             )
+        for name, got, sign in zip(("keys", "values"), found, (1, -1), strict=True):
+            right = np.zeros((heads, count, size)) + sign * np.arange(1.0, count + 1)[:, None]
+            compare_stored(f"after {count} tokens the {name} of read(0)", text, got, right, True)
 
 
 def attentions() -> "SearchStrategy[Attention]":

@@ -251,6 +251,9 @@ def sampling_of(random: Random) -> Sampling:
         random.shuffle(logits)
     temperature = random.choice([1.0, 1.0, 0.5, 2.0, 0.1, 0])
     top_k = random.choice([None, None, 1, 2, 3, len(logits), len(logits) + 2])
+    if random.random() < 0.05:  # the probabilities add up to 1 but for rounding, and code 0 has none
+        many = [-inf, *[random.randint(-8, 8) / 4 for _ in range(random.randint(10, 40))]]
+        return Sampling(many, 1.0, None, 1 - 2.0**-53)
     case = Sampling(logits, temperature, top_k, 0.5)
     if temperature == 0:
         return case

@@ -14,6 +14,7 @@ from ...tensors.tensor import Tensor
 from ..strided import Array
 from ..student import Student
 from ..verdicts import Wrong
+from .calling import Raised, answer_or_error
 from .library import elementary_calls
 
 STEPS_BEFORE = 3
@@ -248,11 +249,12 @@ def ask_evaluated(student: Student, case: Held) -> object:
 
 
 def ask_samples(student: Student, cases: Sequence[Sampling]) -> object:
-    """Return a `Sample` for each case, twice."""
+    """Return a `Sample` or the exception for each case, twice."""
 
-    def answer(case: Sampling) -> Sample:
+    def answer(case: Sampling) -> object:
         random = OneNumber(case.u)
-        return Sample(student.sample_next(list(case.logits), random, case.temperature, case.top_k), random.count)
+        code = answer_or_error(student, student.sample_next, (list(case.logits), random, case.temperature, case.top_k))
+        return code if isinstance(code, Raised) else Sample(code, random.count)  # type: ignore[arg-type]  # it may be anything
 
     return [answer(case) for case in cases], [answer(case) for case in cases]
 

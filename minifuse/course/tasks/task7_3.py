@@ -119,6 +119,8 @@ def attention_call(size: Size, random: Random) -> TensorCall:
 def stream_call(size: Size, random: Random) -> TensorCall:
     """Draw a call of streaming_attention."""
     q, k, v = draw_arguments(size, random)
+    if random.random() < 0.4:
+        q = q * np.where(np.arange(q.shape[-2]) % 2, 1.0, 1e4)[:, None]  # rows whose scores are far apart
     block = random.choice((16, 8) if size in LONG_STREAMS else (1, 2, 3, 7, 50))
     causal = random.choice(((True,), (True,), (False,), ()))
     return TensorCall("streaming_attention", (q, k, v, block, *causal), is_constant=True)
@@ -250,20 +252,21 @@ def rescaled(call: TensorCall) -> Any:
     return values, (first * factor, *others)
 
 
-def unrepaired(call: TensorCall) -> Any:
-    """Return the answer of a stream whose sums are not corrected for a larger score."""
+def streamed(call: TensorCall, *, repairs: bool = False, is_common: bool = False) -> Any:
+    """Return the answer of a stream whose sums are not corrected, or whose rows have one largest score."""
     q, k, v, block, *causal = call.arguments
     rows, columns = q.shape[-2], k.shape[-2]
     scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
     if causal and causal[0]:
         scores = np.where(np.arange(columns) <= np.arange(columns - rows, columns)[:, None], scores, -np.inf)
-    largest, total, y = -np.inf, 0.0, np.zeros((*q.shape[:-1], v.shape[-1]))
+    largest, total, y = np.float64(-np.inf), 0.0, np.zeros((*q.shape[:-1], v.shape[-1]))
     for first in range(0, columns, block):
         part = scores[..., first : first + block]
-        largest = np.maximum(largest, part.max(-1, keepdims=True))
-        weights = np.exp(part - np.where(largest == -np.inf, 0.0, largest))
-        total = total + weights.sum(-1, keepdims=True)
-        y = y + weights @ v[..., first : first + block, :]
+        before, largest = largest, np.maximum(largest, part.max(None if is_common else -1, keepdims=True))
+        center = np.where(largest == -np.inf, 0.0, largest)
+        weights, repair = np.exp(part - center), np.exp(before - center) if repairs else 1.0
+        total = total * repair + weights.sum(-1, keepdims=True)
+        y = y * repair + weights @ v[..., first : first + block, :]
     return (y / np.where(total == 0, 1.0, total),), ()
 
 
@@ -362,7 +365,13 @@ TASK = Task(
             "sums are not corrected for a larger score",
             "total and y were computed with the largest score so far. If a larger one comes, multiply both by exp(before - "
             "largest).",
-            wrong_answer=unrepaired,
+            wrong_answer=streamed,
+            check=STREAM,
+        ),
+        Mistake(
+            "all rows have one largest score",
+            "Weights of a row whose scores are far below it are all 0. Each row needs its own: x.max(-1, keepdim=True).",
+            wrong_answer=lambda c: streamed(c, repairs=True, is_common=True),
             check=STREAM,
         ),
         Mistake(

@@ -193,8 +193,9 @@ def sample_next(logits, random, temperature=1.0, top_k=None):
     """Return a code that is drawn with the probabilities softmax(logits / temperature).
 
     logits is a list of floats. With top_k, only the top_k largest logits can be drawn; of equal ones those with smaller
-    codes are kept. Temperature 0 returns the code of the largest logit, and draws nothing. Otherwise `random.random()` draws
-    one number u, and the code is the first at which the sum of the probabilities, from code 0 on, is greater than u.
+    codes are kept. top_k may be larger than the number of logits. Temperature 0 returns the code of the largest logit, and
+    draws nothing. Otherwise `random.random()` draws one number u, and the code is the first at which the sum of the
+    probabilities, from code 0 on, is greater than u. If rounding leaves none, it is the last code that can be drawn.
     """
     # begin 7.4n
     best = sorted(range(len(logits)), key=lambda code: -logits[code])

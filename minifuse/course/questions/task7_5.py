@@ -227,7 +227,7 @@ def work_of(call: Any) -> int:
 def ask_generated(student: Student, case: Generation) -> object:
     """Return the codes, those of a second call and of each prompt alone, and facts of the first call.
 
-    Facts are (steps, rows of each function of the model, calls of `choose`).
+    Facts are (steps, rows of each function of the model, calls of `choose`, tokens at place 0).
     """
     with elementary_calls():
         chosen = [0]
@@ -239,7 +239,7 @@ def ask_generated(student: Student, case: Generation) -> object:
         model = Model(case.weights)
         prompts = [list(prompt) for prompt in case.prompts]
         first = student.generate(model, prompts, case.length, choose)
-        facts = model.calls["embed"], dict(model.rows), chosen[0]
+        facts = model.calls["embed"], dict(model.rows), chosen[0], sum(places.count(0) for places in model.asked)
         if prompts != case.prompts:
             raise Wrong("generate changes the prompts; make new lists", kind="changed")
         again = student.generate(Model(case.weights), prompts, case.length, choose)

@@ -4,11 +4,25 @@ from collections.abc import Callable
 from itertools import chain
 from math import log2
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..cases import among, at_random
+from ..cache_cases import (
+    LONG_SESSION,
+    Attention,
+    attentions,
+    decodings,
+    describe_attention,
+    describe_decoding,
+    describe_generation,
+    describe_session,
+    draw_weights,
+    generations,
+    long_decoding,
+    long_generation,
+    sessions,
+)
 from ..check import agreement, check_each, check_given, close, in_turn
 from ..questions.task7_5 import (
     Decoding,
@@ -29,9 +43,6 @@ from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
 STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "a cache has the keys and values in their order, and none after a reset",
     "tokens are copied a few times at most, and reading copies nothing",
@@ -40,32 +51,10 @@ STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "the work of a step grows in proportion to the number of tokens",
     "all prompts advance together, each token is fed once, nothing leaks",
 )
-VOCABULARY, PLACES = 5, 48
 MAX_WRITTEN, MAX_KEPT = 8, 5
 """Elements that are written, and that are kept, relative to those of the keys and values."""
 MAX_READS = 8
-LONG_SESSION = Session(1, 1, 1, (70,))
 MAX_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
-Attention = tuple[Array, Array, Array]
-"""(query, keys, values)."""
-
-
-def sessions() -> "SearchStrategy[Session]":
-    """Draw appends and resets."""
-    from hypothesis import strategies as st
-
-    counts = st.lists(st.integers(1, 12) | among(20, 40), min_size=1, max_size=3).map(tuple)
-    return st.builds(Session, among(1, 2), among(1, 2), among(1, 3), counts)
-
-
-def describe_session(case: Session) -> str:
-    """Return a session as text."""
-    steps = ", then reset(), then ".join(f"{n} token{'s' * (n > 1)}" for n in case.counts)
-    key, value = pair_of(case, 0, 0).tolist()
-    return (
-        f"KeyValueCache(layers={case.layers}, heads={case.heads}, size={case.size}), then {steps}. "
-        f"Token 1 has the key {key} and the value {value}, token 2 those numbers and 1 more, ..."
-    )
 
 
 def check_session(case: Session, answer: Any) -> None:
@@ -144,40 +133,12 @@ def check_memory(student: StudentProcess, effort: Effort) -> None:
             compare_stored(f"after {count} tokens the {name} of read(0)", text, got, right, True)
 
 
-def attentions() -> "SearchStrategy[Attention]":
-    """Draw the arguments of `attend`."""
-    return at_random(attention_of)
-
-
-def attention_of(random: Random) -> Attention:
-    """Return a query, keys and values; some scores are large."""
-    heads, tokens, size = random.choice([(2, 1, 3), (2, 4, 3), (1, 3, 4), (1, 40, 3)])
-    draw, scale = np.random.default_rng(random.getrandbits(32)), random.choice([1, 1, 1, 40, 1000])
-    query, keys, values = (draw.integers(-6, 7, shape) / 2 for shape in ((heads, size), *[(heads, tokens, size)] * 2))
-    return query * scale, keys, values
-
-
 def attended(case: Attention, *, is_scaled: bool = True) -> Array:
     """Return what a token gets."""
     query, keys, values = case
     scores = np.einsum("hs,hts->ht", query, keys) / (np.sqrt(query.shape[-1]) if is_scaled else 1)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return np.asarray(np.einsum("ht,hts->hs", powers / powers.sum(-1, keepdims=True), values))
-
-
-def draw_weights(random: Random, layers: int = 2, heads: int = 2, size: int = 3) -> Weights:
-    """Return drawn weights."""
-    draw, width = np.random.default_rng(random.getrandbits(32)).normal, 4
-    one = tuple(
-        (
-            draw(size=(3, width, heads * size)) * 0.8,
-            draw(size=(heads * size, width)) * 0.5,
-            draw(size=(width, 6)) * 0.5,
-            draw(size=(6, width)) * 0.5,
-        )
-        for _ in range(layers)
-    )
-    return Weights(draw(size=(VOCABULARY, width)), draw(size=(PLACES, width)), one, draw(size=(width, VOCABULARY)), heads)
 
 
 def full_pass(weights: Weights, codes: list[int], *, sees_itself: bool = True) -> Array:
@@ -194,35 +155,6 @@ def full_pass(weights: Weights, codes: list[int], *, sees_itself: bool = True) -
         x = x + mixed.transpose(1, 0, 2).reshape(length, -1) @ out
         x = x + np.maximum(x @ up, 0.0) @ down
     return np.asarray(x @ weights.head)
-
-
-def decodings() -> "SearchStrategy[Decoding]":
-    """Draw steps of some sequences."""
-    return at_random(decoding_of)
-
-
-def decoding_of(random: Random) -> Decoding:
-    """Return steps of sequences that begin at different times, stop, and are reset."""
-    count, steps = random.randint(1, 2), list[tuple[tuple[int, ...], tuple[int, ...]]]()
-    for _ in range(random.randint(1, 7)):
-        chosen = tuple(random.sample(range(count), random.randint(1, count)))
-        is_reset = bool(steps) and random.random() < 0.15
-        steps.append((chosen, () if is_reset else tuple(random.randrange(VOCABULARY) for _ in chosen)))
-    return Decoding(draw_weights(random, random.choice([1, 2])), count, tuple(steps))
-
-
-def long_decoding() -> Decoding:
-    """Return 40 steps of a sequence, which another one joins at step 30."""
-    random = Random(7)
-    who = [(0,)] * 30 + [(0, 1)] * 10
-    steps = tuple((chosen, tuple(random.randrange(VOCABULARY) for _ in chosen)) for chosen in who)
-    return Decoding(draw_weights(random, 1), 2, steps)
-
-
-def describe_decoding(case: Decoding) -> str:
-    """Return steps as text."""
-    shown = [f"codes {codes} to sequences {who}" if codes else f"reset of sequences {who}" for who, codes in case.steps]
-    return f"{len(case.weights.layers)} layers, {case.weights.heads} heads; " + ", then ".join(shown)
 
 
 def check_decoded(case: Decoding, answer: Any) -> None:
@@ -281,31 +213,9 @@ def check_work(student: StudentProcess, effort: Effort) -> None:
         )
 
 
-def generations() -> "SearchStrategy[Generation]":
-    """Draw prompts."""
-    return at_random(generation_of)
-
-
-def generation_of(random: Random) -> Generation:
-    """Return prompts of different lengths."""
-    prompts = [[random.randrange(VOCABULARY) for _ in range(random.choice([1, 2, 3]))] for _ in range(random.randint(1, 2))]
-    return Generation(draw_weights(random, random.choice([1, 2])), prompts, random.choice([1, 2, 4, 0]))
-
-
-def long_generation() -> Generation:
-    """Return a long and a short prompt, with many codes to generate."""
-    random = Random(7)
-    return Generation(draw_weights(random, 1), [[random.randrange(VOCABULARY) for _ in range(n)] for n in (20, 2)], 20)
-
-
-def describe_generation(case: Generation) -> str:
-    """Return prompts as text."""
-    return f"prompts {case.prompts}, count {case.length}"
-
-
 def check_generated(case: Generation, answer: Any) -> None:
     """Raise `Wrong` if codes are not the likeliest ones of full passes, or are computed with more steps than needed."""
-    first, again, alone, (steps, rows, chosen) = answer
+    first, again, alone, (steps, rows, chosen, beginnings) = answer
     text, expected = describe_generation(case), list[list[int]]()
     for prompt in case.prompts:
         codes = list(prompt)
@@ -314,7 +224,7 @@ def check_generated(case: Generation, answer: Any) -> None:
         expected.append(codes[len(prompt) :])
     for found in (first, again, alone):
         if found != expected:
-            is_leak = first[:1] == expected[:1]
+            is_leak = bool(case.length and beginnings < len(case.prompts)) or not first == again == alone
             message = "codes depend on other prompts or on earlier calls" if is_leak else "codes are wrong"
             raise Wrong(message, case_text=text, expected=expected, got=found, kind="leak" if is_leak else "")
     longest = max(map(len, case.prompts)) + case.length - 1 if case.length else 0
@@ -367,7 +277,7 @@ TASK = Task(
             ),
         ),
         Check(MEMORY, check_memory),
-        agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, share=0.6),
+        agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, describe=describe_attention, share=0.6),
         in_turn(
             STEPS,
             (

@@ -7,7 +7,6 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..core.errors import CourseError
 
 if TYPE_CHECKING:
     from ..course.student_engine import StudentEngine
@@ -75,8 +74,6 @@ def minifuse(
     if engine is not None:
         from ..course.student_engine import use_engine
 
-        if not engine.is_dir():
-            raise CourseError(f"--engine {engine}: no such folder; name one that `minifuse course init` made")
         yours = use_engine(engine)
         context.call_on_close(lambda: show_share(yours))
 

@@ -6,7 +6,7 @@ A tensor is `mf.Tensor`. Its operators and most of its methods are elementary, t
 
 from ..autograd import Function
 from ..core.dispatch import no_grad
-from ..core.dtypes import bool_, float32, float64, int8, int64
+from ..core.dtypes import bool_, float32, float64, int8, int32, int64
 from ..core.operators import exp, log, maximum, minimum, where
 from ..functions.joining import cat, stack
 from ..tensors.creation import arange, full, ones, tensor, zeros
@@ -23,6 +23,7 @@ __all__ = [
     "float64",
     "full",
     "int8",
+    "int32",
     "int64",
     "log",
     "maximum",

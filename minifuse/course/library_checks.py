@@ -10,7 +10,7 @@ import numpy as np
 from . import oracle
 from .check import check_each, same
 from .library_facts import LibraryCall, LibraryRun, TensorCall
-from .questions.library import Combination, ask_call, ask_combined, ask_error, run_call
+from .questions.library import Combination, ask_call, ask_combined, ask_error, incoming_gradient, run_call
 from .task import Check
 from .verdicts import Wrong
 
@@ -38,8 +38,10 @@ def examine(combine: Combination | None, rules: Sequence[Rule], call: TensorCall
     """Raise `Wrong` if a run has wrong values or gradients, reads elements in Python, or breaks a rule."""
     expected, got = expected_answer(call, combine), answer_of(run)
     if not same(got, expected):
-        part = "the result differs" if not same(got[0], expected[0]) else "the result is right, a gradient differs"
-        raise Wrong(f"{part}; shown are results, then gradients", case=call, expected=expected, got=got)
+        is_right = same(got[0], expected[0])
+        part = "the result is right, a gradient differs" if is_right else "the result differs"
+        arriving = f"; backward gets {incoming_text(call, expected[0])}" if is_right else ""
+        raise Wrong(f"{part}; shown are results, then gradients{arriving}", case=call, expected=expected, got=got)
     for x, y in zip(run.values, expected[0], strict=True):
         if x.dtype != y.dtype:
             raise Wrong(f"the result has dtype {x.dtype}, expected {y.dtype}, that of the arguments", kind="dtype")
@@ -85,6 +87,12 @@ def library_check(
         describe=partial(describe_call, names),
         share=share,
     )
+
+
+def incoming_text(call: TensorCall, values: Sequence[Any]) -> str:
+    """Return the gradients of results as text."""
+    seed = call.gradient_seed or 0
+    return ", ".join(describe_value(incoming_gradient(seed + k, x.shape)) for k, x in enumerate(values))
 
 
 def error_check(

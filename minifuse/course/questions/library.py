@@ -20,7 +20,7 @@ from ...backends.registry import register_backend, use_backend
 from ...compiler.plan import display_name, get_inplace_plan, get_plan
 from ...core.dispatch import DispatchHook, use_dispatch_hook
 from ...core.dtypes import BY_NUMPY, DType
-from ...core.errors import NotDoneYet
+from ...core.errors import GradientError, NotDoneYet
 from ...core.indexing import Shape
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
@@ -46,11 +46,12 @@ REDUCTIONS = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "
 ELEMENTARY = {
     "Cast": "to", "Copy": "copy", "Gather": "select", "PadSlice": "pad", "View": "copy", "argreduce": "argmax",
     "assign": "put", "at_slices": "scatter", "filled_mask": "where", "gather_along": "select", "isinf": "isinf",
-    "joined": "cat", "matmul": "matmul", "mean": "mean", "mm": "matmul", "put": "put", "repeated": "repeat",
+    "floor": "floor", "joined": "cat", "matmul": "matmul", "mean": "mean", "mm": "matmul", "put": "put",
+    "repeated": "repeat",
     "round": "round", "scattered": "scatter", "select": "select", "square": "mul", "tril": "tril", "triu": "triu",
 }  # fmt: skip
 """Calls that a student may make besides operators, reductions and views: by a class, or by the name of a function."""
-ADVICE = "write it with + - * / @, exp, log, sum, max, reshape, permute, x[...] and where"
+ADVICE = "write it with + - * / @, exp, log, sqrt, round, to, sum, mean, max, reshape, permute, x[...] and where"
 
 
 class CountingBackend(Backend):
@@ -242,8 +243,11 @@ def run_call(function: Callable[..., object], call: TensorCall, is_strict: bool 
             drawn = [incoming_gradient(call.gradient_seed + k, x.shape) for k, x in enumerate(results)]
             incoming = [to_argument(d, True).to(x.dtype) for d, x in zip(drawn, results, strict=True)]
             backend.reads = 0
-            with use_dispatch_hook(recorder):
-                run_backward(results, incoming)
+            try:
+                with use_dispatch_hook(recorder):
+                    run_backward(results, incoming)
+            except GradientError as error:  # the student's backward returned something else than gradients
+                raise Wrong(str(error), kind="GradientError") from None
             reads += backend.reads
             floats = [x for x, given in zip(arguments, call.arguments, strict=True) if is_float(given)]
             gradients = tuple(None if x.grad is None else elements_of(x.grad) for x in floats)

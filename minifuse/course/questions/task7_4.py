@@ -14,6 +14,7 @@ from ...tensors.tensor import Tensor
 from ..strided import Array
 from ..student import Student
 from ..verdicts import Wrong
+from .calling import Raised, answer_or_error
 from .library import elementary_calls
 
 STEPS_BEFORE = 3
@@ -67,6 +68,58 @@ class Training(NamedTuple):
     seed: int
 
 
+class Tokens(NamedTuple):
+    """What a tokenizer returns."""
+
+    length: int
+    codes: list[int]
+    decoded: str
+    errors: list[str]
+    """For encode of an unknown character, and for decode of the codes -1, len and -len."""
+
+
+class Loss(NamedTuple):
+    """A loss and the gradient of the logits."""
+
+    dtype: str
+    loss: Any
+    gradient: Any
+
+
+class Clipped(NamedTuple):
+    """What clip_gradients returns and changes."""
+
+    norm: Any
+    """The norm, or the name of the error."""
+    gradients: list[Any]
+    parameters: list[Any]
+
+
+class Steps(NamedTuple):
+    """What some calls of train_step return and do."""
+
+    losses: list[float]
+    calls_of_the_model: int
+    calls_of_step: int
+    weights: Any
+
+
+class Evaluation(NamedTuple):
+    """What evaluate returns and does."""
+
+    loss_perplexity_bits: tuple[float, float, float]
+    windows: list[list[int]]
+    """The inputs of the model."""
+    records_gradients: bool
+
+
+class Sample(NamedTuple):
+    """What sample_next returns, and how often it calls random()."""
+
+    code: int
+    calls_of_random: int
+
+
 class OneNumber:
     """A random source that returns one number, and counts how often."""
 
@@ -117,14 +170,14 @@ def error_of(function: Callable[[], object]) -> str:
 
 
 def ask_tokens(student: Student, case: tuple[str, str, str]) -> object:
-    """Return (length, codes, text of the codes, errors for an unknown character and for codes that are out of range)."""
+    """Return what a tokenizer returns, and its errors."""
     text, other, unknown = case
     tokenizer = student.Tokenizer(text)
     codes = tokenizer.encode(other)
     count = len(tokenizer)
     errors = [error_of(lambda: tokenizer.encode(other + unknown))]
     errors += [error_of(lambda code=code: tokenizer.decode([*codes, code])) for code in (-1, count, -count)]  # type: ignore[misc]
-    return count, codes, tokenizer.decode(codes), errors
+    return Tokens(count, codes, tokenizer.decode(codes), errors)
 
 
 @elementary_calls()
@@ -144,7 +197,7 @@ def ask_loss(student: Student, case: tuple[Array, Array]) -> object:
     logits, targets = tensor(case[0]).requires_grad_(True), tensor(case[1])
     loss = student.cross_entropy(logits, targets)
     loss.backward()
-    return str(loss.dtype), loss.detach().numpy(), None if logits.grad is None else logits.grad.numpy()
+    return Loss(str(loss.dtype), loss.detach().numpy(), None if logits.grad is None else logits.grad.numpy())
 
 
 @elementary_calls()
@@ -159,7 +212,7 @@ def ask_clipped(student: Student, case: tuple[list[Array | None], float]) -> obj
     found: list[object] = []
     message = error_of(lambda: found.append(student.clip_gradients(parameters, max_norm)))
     after = [None if p.grad is None else p.grad.numpy() for p in parameters]
-    return found[0] if found else message, after, [p.detach().numpy() for p in parameters]
+    return Clipped(found[0] if found else message, after, [p.detach().numpy() for p in parameters])
 
 
 @elementary_calls()
@@ -174,7 +227,7 @@ def ask_steps(student: Student, case: Step) -> object:
         return weights[inputs]
 
     losses = [student.train_step(model, optimizer, tensor(x), tensor(y), case.max_norm) for x, y in case.batches]
-    return losses, calls[0], optimizer.steps, weights.detach().numpy()
+    return Steps(losses, calls[0], optimizer.steps, weights.detach().numpy())
 
 
 @elementary_calls()
@@ -192,15 +245,16 @@ def ask_evaluated(student: Student, case: Held) -> object:
         return of_code[inputs] + of_place[: inputs.shape[1]]
 
     found = student.evaluate(model, case.codes, case.context)
-    return found, seen, any(recorded)
+    return Evaluation(found, seen, any(recorded))
 
 
 def ask_samples(student: Student, cases: Sequence[Sampling]) -> object:
-    """Return (code, how many numbers were drawn) for each case, twice."""
+    """Return a `Sample` or the exception for each case, twice."""
 
-    def answer(case: Sampling) -> tuple[object, int]:
+    def answer(case: Sampling) -> object:
         random = OneNumber(case.u)
-        return student.sample_next(list(case.logits), random, case.temperature, case.top_k), random.count
+        code = answer_or_error(student, student.sample_next, (list(case.logits), random, case.temperature, case.top_k))
+        return code if isinstance(code, Raised) else Sample(code, random.count)  # type: ignore[arg-type]  # it may be anything
 
     return [answer(case) for case in cases], [answer(case) for case in cases]
 

@@ -28,13 +28,13 @@ class Weights(NamedTuple):
 
 
 class Session(NamedTuple):
-    """Appends to a cache of some layers, and resets."""
+    """Tokens that are appended to each layer of a cache, with a reset between two groups of them."""
 
     layers: int
     heads: int
     size: int
-    steps: tuple[tuple[int, Array] | None, ...]
-    """(layer, key and value of shape (2, heads, size)); None for a reset."""
+    counts: tuple[int, ...]
+    """How many tokens each group has."""
 
 
 class Decoding(NamedTuple):
@@ -112,20 +112,39 @@ class Model:
             return y
 
 
+def pair_of(case: Session, layer: int, token: int) -> Array:
+    """Return the key and the value of a token in a layer (2, heads, size): all its numbers differ."""
+    shape = case.layers, case.heads, case.size
+    key = token + 1 + np.arange(prod(shape)).reshape(shape)[layer] / 100
+    return np.stack([key, -key])
+
+
+def steps_of(case: Session) -> list[tuple[int, int, int]]:
+    """Return each moment at which a cache is read: (tokens that were forgotten, tokens since, the layer that got the last).
+
+    The layer of a reset is the last one.
+    """
+    found, first = list[tuple[int, int, int]](), 0
+    for k, count in enumerate(case.counts):
+        found += [(first, 0, case.layers - 1)] * bool(k)
+        found += [(first, n, layer) for n in range(1, count + 1) for layer in range(case.layers)]
+        first += count
+    return found
+
+
 def ask_session(student: Student, case: Session) -> object:
-    """Return, after each step, the length of the cache and what it has of each layer; and how many elements Python read."""
+    """Return, for each of `steps_of`, the length of the cache and what it has; and how many elements Python read."""
     backend = counting_backend()
     with elementary_calls():
         backend.reads = 0
         cache = student.KeyValueCache(case.layers, case.heads, case.size)
         found = []
-        for step in case.steps:
-            if step is None:
-                cache.reset()
+        for first, n, layer in steps_of(case):
+            if n:
+                cache.append(layer, *map(tensor, pair_of(case, layer, first + n - 1)))
             else:
-                layer, (key, value) = step
-                cache.append(layer, tensor(key), tensor(value))
-            pairs = [cache.read(layer) for layer in range(case.layers)]
+                cache.reset()
+            pairs = [cache.read(k) for k in range(case.layers)]
             found.append((len(cache), [tuple(map(elements_of, pair)) for pair in pairs]))
         return found, backend.reads
 
@@ -133,25 +152,26 @@ def ask_session(student: Student, case: Session) -> object:
 def ask_memory(student: Student, case: tuple[int, int, int]) -> object:
     """Append many tokens, and read each time.
 
-    Return (elements that were written, storages that were read from, bytes of the cache, elements that Python read).
+    Return (elements that were written, storages that were read from, bytes of the cache, elements that Python read, the keys
+    and values in the end). Token t has the numbers t + 1, and their negatives as its value.
     """
     count, heads, size = case
     backend = counting_backend()
     with elementary_calls() as recorder:
         backend.reads = 0
-        key = tensor(np.ones((heads, size)))
+        pairs = [[tensor(np.full((heads, size), sign * (t + 1.0))) for sign in (1, -1)] for t in range(count)]
         start = recorder.live_bytes()
         cache = student.KeyValueCache(1, heads, size)
         seen: dict[int, object] = {}
         written = 0
-        for _ in range(count):
+        for pair in pairs:
             recorder.take()
-            cache.append(0, key, key)
+            cache.append(0, *pair)
             for x in cache.read(0):
                 seen.setdefault(id(x.buffer), x.buffer)
             written += sum(prod(shape) for call in recorder.take() for shape in call.outputs)
         live = recorder.live_bytes() - start
-        return written, len(seen), live, backend.reads
+        return written, len(seen), live, backend.reads, tuple(map(elements_of, cache.read(0)))
 
 
 def ask_attended(student: Student, case: tuple[Array, Array, Array]) -> object:
@@ -207,7 +227,7 @@ def work_of(call: Any) -> int:
 def ask_generated(student: Student, case: Generation) -> object:
     """Return the codes, those of a second call and of each prompt alone, and facts of the first call.
 
-    Facts are (steps, rows of each function of the model, calls of `choose`).
+    Facts are (steps, rows of each function of the model, calls of `choose`, tokens at place 0).
     """
     with elementary_calls():
         chosen = [0]
@@ -219,7 +239,7 @@ def ask_generated(student: Student, case: Generation) -> object:
         model = Model(case.weights)
         prompts = [list(prompt) for prompt in case.prompts]
         first = student.generate(model, prompts, case.length, choose)
-        facts = model.calls["embed"], dict(model.rows), chosen[0]
+        facts = model.calls["embed"], dict(model.rows), chosen[0], sum(places.count(0) for places in model.asked)
         if prompts != case.prompts:
             raise Wrong("generate changes the prompts; make new lists", kind="changed")
         again = student.generate(Model(case.weights), prompts, case.length, choose)

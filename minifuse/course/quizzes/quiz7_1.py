@@ -14,7 +14,7 @@ def row_gradient(rng: Random) -> Question:
     uses = [g for k, g in zip(ids, gradient, strict=True) if k == row]
     return Question(
         f"A table has 5 rows of one number. embed is called with ids {ids}, and the gradient of its result is {gradient}. "
-        f"Which gradient has row {row}?",
+        f"What is the gradient of row {row} of the table?",
         sum(uses),
         f"The row is used twice, so its gradients add up: {uses[0]} + {uses[1]} = {sum(uses)}.",
         {uses[1]: "this is the gradient of the last use alone", uses[0]: "this is the gradient of the first use alone"},
@@ -55,8 +55,8 @@ def tied_parameters(rng: Random) -> Question:
     """Ask how many parameters a tied table saves."""
     count, width, longest = rng.choice([100, 1000, 32000]), rng.choice([32, 64, 512]), rng.choice([128, 1024])
     return Question(
-        f"A network has {count:,} tokens, width {width} and at most {longest} places. How many parameters has it less if "
-        "its output layer uses the table of the first layer?",
+        f"A network has {count:,} tokens, width {width} and at most {longest} places. How many parameters fewer does it "
+        "have if its output layer shares the table of the first layer?",
         count * width,
         f"The output layer would have a table of its own, {count:,} * {width} = {count * width:,}.",
         {2 * count * width: "one of the two tables stays", longest * width: "positions are another table"},
@@ -68,7 +68,7 @@ def scores_shape(rng: Random) -> Question:
     """Ask for the shape of the scores."""
     batch, length, width, count = rng.randint(2, 9), rng.randint(10, 20), rng.randint(21, 30), rng.randint(50, 99)
     return Question(
-        f"x has shape ({batch}, {length}, {width}), the table ({count}, {width}). Which shape has unembed(x, table)?",
+        f"x has shape ({batch}, {length}, {width}), the table ({count}, {width}). What is the shape of unembed(x, table)?",
         (batch, length, count),
         f"Each of {batch} * {length} vectors gets a score for each of the {count} rows.",
         {(batch, length, width): "this is the shape of x", (batch, count): "each place has scores of its own"},

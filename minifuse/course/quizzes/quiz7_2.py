@@ -28,10 +28,12 @@ def normalized(rng: Random) -> Question:
 
 def constant_row(rng: Random) -> Question:
     """Ask for the scale of a row."""
-    variance, epsilon, root = rng.choice([(0.0, 0.01, 0.1), (0.0, 0.0001, 0.01), (0.09, 0.16, 0.5), (0.0, 0.25, 0.5)])
+    variance, epsilon, root = rng.choice(
+        [(0.0, 0.01, 0.1), (0.0, 0.0001, 0.01), (0.09, 0.16, 0.5), (0.0, 0.25, 0.5), (0.39, 0.25, 0.8), (3.5, 0.5, 2.0)]
+    )
     wrong = 1 / (variance**0.5 + epsilon)
     return Question(
-        f"A row has variance {variance}, and epsilon is {epsilon}. Which factor has the distance to the mean?",
+        f"A row has variance {variance}, and epsilon is {epsilon}. By which factor is x - mean multiplied, before gain?",
         round(1 / root, 9),
         f"1 / sqrt({variance} + {epsilon}) = 1 / {root}.",
         {round(wrong, 6): "epsilon is added below the root", root: "it is divided by the root"},
@@ -47,7 +49,7 @@ def lost_digits(rng: Random) -> Question:
     found = float((x * x).mean(dtype=np.float32) - x.mean(dtype=np.float32) ** 2)
     return Question(
         f"In float32, what is mean(x * x) - mean(x) ** 2 of the row [{first}, {first + 1}]? A float32 has 24 bits, so whole "
-        f"numbers above {2**24:,} are rounded to even ones, and larger ones more.",
+        f"numbers above {2**24:,} are rounded to even ones, and larger ones more: near 2 ** 30 to multiples of 128.",
         found,
         f"The squares are about {first**2:,}, where the 0.25 of the true variance is less than a rounding. Subtract the "
         "mean first: then the squares are 0.25 exactly.",
@@ -75,8 +77,8 @@ def last_gradient(rng: Random) -> Question:
     if sum(gradient) == 0:
         gradient[0] += 1
     return Question(
-        f"A row of 4 numbers goes through a layer norm. The gradient of its first three elements is {gradient}. Which "
-        "gradient has the fourth?",
+        f"A row x of 4 numbers goes through a layer norm. The gradient of x is {gradient[0]}, {gradient[1]}, {gradient[2]} "
+        "and a fourth number. Which one?",
         -sum(gradient),
         "The same number added to all elements moves the mean, and nothing else: so the gradient of a row sums to 0.",
         {sum(gradient): "the sum of all four is 0", 0.0: "it is what makes the sum 0"},
@@ -92,7 +94,8 @@ def gain_gradient(rng: Random) -> Question:
     gradient = [[rng.randint(1, 9) for _ in range(2)] for _ in range(3)]
     right = sum(row[column] * g[column] for row, g in zip(normal, gradient, strict=True))
     return Question(
-        f"The normalized rows are {normal}, the gradient of the result is {gradient}. Which gradient has gain[{column}]?",
+        f"The normalized rows are {normal}, the gradient of the result is {gradient}. What is the gradient "
+        f"of gain[{column}]?",
         right,
         f"The sum of normalized times gradient over all rows of column {column}.",
         {

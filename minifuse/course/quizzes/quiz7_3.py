@@ -9,7 +9,7 @@ def seen(rng: Random) -> Question:
     """Ask how many keys a query sees."""
     columns = rng.randint(6, 12)
     rows = rng.randint(2, columns - 2)
-    i = rng.randint(0, rows - 1)
+    i = rng.randint(0, rows - 2)
     return Question(
         f"causal_mask({rows}, {columns}): the queries are the last {rows} of {columns} places. How many keys does query {i} "
         "see, counted from 0?",
@@ -26,8 +26,8 @@ def scores_bytes(rng: Random) -> Question:
     return Question(
         f"{heads} heads of width {width} attend over {length:,} places, in float32. How many bytes have all their scores?",
         4 * heads * length**2,
-        f"Each head has {length:,} * {length:,} scores of 4 bytes: {4 * heads * length**2:,}. Queries of all heads have "
-        f"{4 * heads * length * width:,}.",
+        f"{heads} * {length:,} * {length:,} scores of 4 bytes: {4 * heads * length**2:,}. The queries of all heads have "
+        f"{heads} * {length:,} * {width} * 4 = {4 * heads * length * width:,}.",
         {
             4 * heads * length * width: "these are the queries",
             heads * length**2: "a float32 has 4 bytes",
@@ -40,18 +40,20 @@ def scores_bytes(rng: Random) -> Question:
 def scale(rng: Random) -> Question:
     """Ask for a score."""
     width, root = rng.choice([(4, 2), (9, 3), (16, 4)])
-    q, k = [[rng.choice([-1, 1, 2]) for _ in range(width)] for _ in range(2)]
+    q, k = [[rng.choice([-1, 1, 2]) for _ in range(4)] for _ in range(2)]
     q[0], k[0] = 2, 3
     dot = sum(a * b for a, b in zip(q, k, strict=True))
     if dot == 0:
         k[0], dot = 5, 4
+    more = f" The other {width - 4} numbers of q are 0." if width > 4 else ""
     return Question(
-        f"q is {q} and k is {k}. Which score has the query for this key?",
+        f"Heads have the width {width}. q begins with {q}, and k with {k}.{more} What is the score of this query for this "
+        "key?",
         dot / root,
         f"The dot product is {dot}; it is divided by sqrt({width}) = {root}.",
         {dot: "divided by the root of the width", dot / width: "the root of the width, not the width"},
         tolerance=1e-3,
-        numbers={"q": q, "k": k},
+        numbers={"q": q + [0] * (width - 4), "k": k + [0] * (width - 4)},
     )
 
 

@@ -8,13 +8,13 @@ from .question import Question, choose, format_value
 
 def encoded(rng: Random) -> Question:
     """Ask for the codes of a word."""
-    text = rng.choice(["to be or not", "all the world", "sweet lovely"])
+    text = rng.choice(["to be or not", "all the world", "sweet lovely", "summers day", "eyes of heaven", "marriage of true"])
     letters = sorted(set(text))
     word = "".join(rng.sample(letters[1:], 3))
     codes = tuple(map(letters.index, word))
     return Question(
-        f'A tokenizer was made from "{text}", in which the space is a character, too, and the first in sorted order. Which '
-        f'codes has "{word}"?',
+        f'A tokenizer was made from "{text}", in which the space is a character, too, and the first in sorted order. What '
+        f'are the codes of "{word}"?',
         codes,
         f"Sorted, the {len(letters)} characters are {''.join(letters)!r}.",
         {
@@ -83,7 +83,7 @@ def clipped(rng: Random) -> Question:
 
 def temperature(rng: Random) -> Question:
     """Ask what a temperature does to the ratio of two probabilities."""
-    ratio, low = rng.choice([2, 3, 4]), rng.choice([True, False])
+    ratio, low = rng.choice([2, 3, 4, 5, 6, 7]), rng.choice([True, False])
     value = 0.5 if low else 2
     base = ratio if low else ratio * ratio
     answer = base**2 if low else ratio

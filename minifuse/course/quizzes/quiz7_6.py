@@ -11,7 +11,7 @@ def code(rng: Random) -> Question:
     other = answer * step + (step // 2 - 1 if step > 2 else 0)
     largest = 127 * step
     return Question(
-        f"The largest weight of a row is {largest}. Which code has the weight {-other}?",
+        f"The largest weight of a row is {largest}. What is the code of the weight {-other}?",
         -answer,
         f"The scale is {largest} / 127 = {step}, and {-other} / {step} rounds to {-answer}.",
         {answer: "a code has the sign of its weight", -other * 127: "divide by the scale"},
@@ -36,7 +36,7 @@ def half(rng: Random) -> Question:
     low = rng.randint(1, 60)
     answer = low + low % 2
     return Question(
-        f"A weight is {low}.5 steps. Which code has it?",
+        f"A weight is {low}.5 steps. What is its code?",
         answer,
         f"A half goes to the even one of {low} and {low + 1}.",
         {low + 1 - low % 2: "a half goes to the even neighbor"},
@@ -66,7 +66,7 @@ def overflow(rng: Random) -> Question:
     """Ask for a product in int8."""
     a, b = rng.randint(12, 60), rng.randint(12, 60)
     return Question(
-        f"Two codes are {a} and {b}. Which value has their product in int8, where sums and products wrap around?",
+        f"Two codes are {a} and {b}. What is their product in int8, where sums and products wrap around?",
         (a * b + 128) % 256 - 128,
         f"{a} * {b} = {a * b}; multiples of 256 are lost, and the range is -128 to 127.",
         {a * b: "int8 ends at 127", 127: "it wraps around, it does not stop at the end"},

@@ -131,7 +131,7 @@ def multiplies_only(call: TensorCall, run: LibraryRun) -> None:
     most = x.size // x.shape[-1] * len(table)
     if (count := elements_of(run.forward)) > most:
         raise Wrong(
-            f"{count:,} elements are computed, expected {most:,}, the scores; {table.shape} transposed is a view",
+            f"{count:,} elements are computed, expected {most:,}, the scores; the table transposed, table.T, is a view",
             kind="copies",
         )
 
@@ -166,6 +166,12 @@ def detached(call: TensorCall) -> Any:
     """Return the answer if the table gets no gradient from the scores."""
     value, (first, _) = expected_answer(call)
     return value, (first, None)
+
+
+def adds_all_positions(wrong: Wrong) -> bool:
+    """Return whether x and a longer table of positions could not be added."""
+    x, positions = wrong.case.arguments
+    return f"{x.shape} and {positions.shape}" in wrong.message and len(positions) > x.shape[-2]
 
 
 TASK = Task(
@@ -244,6 +250,18 @@ TASK = Task(
             "x[-1] is the last row, as in a list. As a token, -1 is a mistake of the caller, who should hear of it.",
             when=lambda w: w.kind == "no error",
             check=IDS,
+        ),
+        Mistake(
+            "all rows of positions are added",
+            "x has fewer places than the table has rows: use the first ones, positions[:length].",
+            when=adds_all_positions,
+            check=POSITIONS,
+        ),
+        Mistake(
+            "backward returns one gradient",
+            "It returns one for each input of forward: those of the table and of ids, of which the second is None.",
+            when=lambda w: w.kind == "GradientError" and "got 1 gradients" in w.message,
+            check=EMBED,
         ),
         Mistake(
             "the last rows of positions are added",

@@ -3,11 +3,12 @@
 import math
 from functools import partial
 from math import prod
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random
+from ..cases import among, at_random
 from ..check import in_turn
 from ..library_checks import count_of, elements_of, expected_answer, library_check, peaks_at_most
 from ..library_facts import LibraryRun, TensorCall
@@ -18,8 +19,6 @@ from ..task import Mistake, Task
 from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from random import Random
-
     from hypothesis.strategies import SearchStrategy
 
 MASK, SOFTMAX, HEADS, ATTENTION, STREAM = (
@@ -33,21 +32,33 @@ SCORES = ((3,), (1, 4), (2, 3), (2, 2, 4))
 FACTORS = (1.0, 1.0, 30.0, 1e3, 1e9)
 """Of scores: exp overflows above 709."""
 HIDDEN = (math.inf, -math.inf, math.nan, 1e300)
-SPLITS = (((3, 4), 2), ((2, 3, 6), 3), ((2, 1, 4), 4), ((2, 5, 3), 1), ((2, 2, 3, 4), 2), ((4, 4), 4))
+SPLITS = (((2, 4), 2), ((3, 4), 2), ((2, 3, 6), 3), ((2, 1, 4), 4), ((2, 5, 3), 1), ((2, 2, 3, 4), 2), ((4, 4), 4))
+MERGES = ((2, 2, 2), (2, 3, 2), (1, 4, 3), (2, 3, 1, 2), (2, 2, 3, 2))
 ATTENTIONS = (((1, 2), (1, 2), 2), ((3, 2), (3, 2), 2), ((2, 3, 4), (2, 5, 4), 3), ((2, 2, 4, 3), (2, 2, 4, 3), 3))
 """(shape of q, shape of k, width of v)."""
-STREAMS = (((3, 2), (3, 2), 2), ((2, 4, 3), (2, 7, 3), 2), ((5, 4), (3, 4), 4))
-LONG_STREAMS = (((128, 4), (256, 4), 4), ((2, 64, 8), (2, 200, 8), 8))
+STREAMS = (
+    (((1, 1), (2, 1), 1), (1, 50)),
+    (((1, 1), (3, 1), 1), (2,)),
+    (((2, 1), (2, 1), 1), (2, 1)),
+    (((2, 1), (1, 1), 1), (1, 50)),
+    (((3, 2), (3, 2), 2), (2, 1, 3)),
+    (((2, 4, 3), (2, 7, 3), 2), (2, 3, 1, 7)),
+    (((5, 4), (3, 4), 4), (1, 2, 3)),
+)
+"""(sizes, blocks): many blocks leave a rest."""
+LONG_STREAMS = ((((128, 4), (256, 4), 4), (16, 8, 12)), (((2, 64, 8), (2, 200, 8), 8), (16, 12)))
+Size = tuple[tuple[int, ...], tuple[int, ...], int]
+COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 SLACK = 8192
 """Bytes for settings, and for the rounding of small sizes."""
 
 
-def numbers(random: "Random", *shape: int) -> Array:
+def numbers(random: Random, *shape: int) -> Array:
     """Draw an array of quarters."""
     return np.asarray(np.random.default_rng(random.getrandbits(32)).integers(-9, 10, shape) / 4.0)
 
 
-def draw_mask(random: "Random", *shape: int) -> Array:
+def draw_mask(random: Random, *shape: int) -> Array:
     """Draw a mask; some rows have no True."""
     draw = np.random.default_rng(random.getrandbits(32))
     mask = draw.random(shape) < random.choice((0.5, 0.8))
@@ -56,12 +67,12 @@ def draw_mask(random: "Random", *shape: int) -> Array:
     return np.asarray(mask)
 
 
-def mask_call(random: "Random") -> TensorCall:
+def mask_call(random: Random) -> TensorCall:
     """Draw a call of causal_mask."""
     return TensorCall("causal_mask", random.choice(((1, 1), (3, 3), (2, 5), (1, 4), (4, 2), (6, 6), (3, 4))))
 
 
-def softmax_call(random: "Random") -> TensorCall:
+def softmax_call(random: Random) -> TensorCall:
     """Draw a call of softmax, in which what is masked may be anything."""
     shape, factor = random.choice(SCORES), random.choice(FACTORS)
     scores = numbers(random, *shape) * factor - random.choice((0.0, 0.0, 2 * factor))
@@ -73,50 +84,59 @@ def softmax_call(random: "Random") -> TensorCall:
     return TensorCall("softmax", (scores, mask), random.randrange(99))
 
 
-def split_call(random: "Random") -> TensorCall:
+def counted(shape: tuple[int, ...]) -> Array:
+    """Return an array of 0, 1, 2, ..."""
+    return np.arange(prod(shape), dtype=np.float64).reshape(shape)
+
+
+def split_call(size: tuple[tuple[int, ...], int], random: Random) -> TensorCall:
     """Draw a call of split_heads."""
-    shape, heads = random.choice(SPLITS)
-    return TensorCall("split_heads", (numbers(random, *shape), heads), random.randrange(99))
+    return TensorCall("split_heads", (counted(size[0]), size[1]), random.randrange(99))
 
 
-def merge_call(random: "Random") -> TensorCall:
+def merge_call(shape: tuple[int, ...], random: Random) -> TensorCall:
     """Draw a call of merge_heads."""
-    shape = random.choice(((2, 3, 2), (1, 4, 3), (2, 3, 1, 2), (2, 2, 3, 2)))
-    return TensorCall("merge_heads", (numbers(random, *shape),), random.randrange(99))
+    return TensorCall("merge_heads", (counted(shape),), random.randrange(99))
 
 
-def both_call(random: "Random") -> TensorCall:
+def both_call(size: tuple[tuple[int, ...], int], random: Random) -> TensorCall:
     """Draw a call that splits, doubles and merges."""
-    return split_call(random)._replace(slot="x, heads: merge_heads(split_heads(x, heads) * 2)")
+    return split_call(size, random)._replace(slot="x, heads: merge_heads(split_heads(x, heads) * 2)")
 
 
-def draw_arguments(
-    random: "Random", sizes: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]
-) -> tuple[Array, Array, Array]:
+def draw_arguments(size: Size, random: Random) -> tuple[Array, Array, Array]:
     """Draw q, k and v; some scores are large."""
-    q, k, width = random.choice(sizes)
+    q, k, width = size
     return numbers(random, *q) * random.choice((1.0, 1.0, 100.0)), numbers(random, *k), numbers(random, *k[:-1], width)
 
 
-def attention_call(random: "Random") -> TensorCall:
+def attention_call(size: Size, random: Random) -> TensorCall:
     """Draw a call of attention."""
-    q, k, v = draw_arguments(random, ATTENTIONS)
+    q, k, v = draw_arguments(size, random)
     drawn = draw_mask(random, q.shape[-2], k.shape[-2])
     mask = random.choice(((), (None,), (drawn,), (drawn,)))
     return TensorCall("attention", (q, k, v, *mask), random.randrange(99))
 
 
-def stream_call(is_long: bool, random: "Random") -> TensorCall:
+def stream_call(size: tuple[Size, tuple[int, ...]], random: Random) -> TensorCall:
     """Draw a call of streaming_attention."""
-    q, k, v = draw_arguments(random, LONG_STREAMS if is_long else STREAMS)
-    block = random.choice((16, 8) if is_long else (1, 2, 3, 7, 50))
+    q, k, v = draw_arguments(size[0], random)
+    if random.random() < 0.4:
+        q = q * np.where(np.arange(q.shape[-2]) % 2, 1.0, 1e4)[:, None]  # rows whose scores are far apart
     causal = random.choice(((True,), (True,), (False,), ()))
-    return TensorCall("streaming_attention", (q, k, v, block, *causal), is_constant=True)
+    return TensorCall("streaming_attention", (q, k, v, random.choice(size[1]), *causal), is_constant=True)
 
 
-def calls(draw: Any, *settings: Any) -> "SearchStrategy[TensorCall]":
+def calls(draw: Any) -> "SearchStrategy[TensorCall]":
     """Return the strategy of calls that a function draws."""
-    return at_random(partial(draw, *settings))
+    return at_random(draw)
+
+
+def sized(draw: Any, sizes: tuple[Any, ...]) -> "SearchStrategy[TensorCall]":
+    """Return the strategy of calls that a function draws of a size, which is the first one in a smallest case."""
+    from hypothesis import strategies as st
+
+    return st.builds(lambda size, seed: draw(size, Random(seed)), among(*sizes), st.integers(0, 2**48))
 
 
 # Rules.
@@ -146,11 +166,15 @@ def passes_once(call: TensorCall, run: LibraryRun) -> None:
     blocks = -(-k.shape[-2] // block)
     if (count := count_of(run.forward, "matmul")) > 2 * blocks:
         raise Wrong(f"{count} products for {blocks} blocks, expected two for each: a block is read once", kind="passes")
-    scores = prod(q.shape[:-1]) * k.shape[-2]
-    if blocks > 1 and (many := [c for c in run.forward if scores_like(c.outputs, q, k) and scores]):
+    many = [c for c in run.forward if scores_like(c.outputs, q, k)] if blocks > 1 else []
+    if many:
+        first = next((c for c in many if c.name not in COMPARISONS), many[0])
+        kind = "peak" if first.name == "matmul" else "mask" if first.name in COMPARISONS else "large"
+        name = COMPARISONS.get(first.name, first.name)
         raise Wrong(
-            f"{many[0].name} makes an array as large as all scores, {scores:,} elements; a block has {block} keys",
-            kind="peak",
+            f"{name} makes an array of shape {first.outputs[0]}, as large as all scores of a head; a block has {block} "
+            f"key{'s' * (block > 1)}",
+            kind=kind,
         )
 
 
@@ -178,8 +202,21 @@ def has_nan(wrong: Wrong) -> bool:
     return not wrong.kind and any(np.isnan(x).any() for part in wrong.got for x in part if x is not None)
 
 
+def is_nan_without_keys(wrong: Wrong) -> bool:
+    """Return whether a result or a gradient of softmax is nan, or rows of a stream that see no key."""
+    if not has_nan(wrong) or not has_empty_row(wrong.case):
+        return False
+    if wrong.case.slot == "softmax":
+        return True
+    q, k, *_ = wrong.case.arguments
+    return not np.isnan(wrong.got[0][0][..., q.shape[-2] - k.shape[-2] :, :]).any()
+
+
 def has_empty_row(call: TensorCall) -> bool:
-    """Return whether a row of the mask has no True."""
+    """Return whether a row of the mask has no True, or a query of a stream is before the first key."""
+    if call.slot == "streaming_attention":
+        q, k, *_ = call.arguments
+        return call.arguments[-1] is True and q.shape[-2] > k.shape[-2]
     mask = call.arguments[-1]
     return isinstance(mask, np.ndarray) and mask.dtype == bool and not mask.any(-1).all()
 
@@ -189,6 +226,15 @@ def triangle(call: TensorCall, *, turned: bool = False) -> Any:
     rows, columns = call.arguments
     mask = np.arange(columns) <= np.arange(rows)[:, None] + (columns - rows if turned else 0)
     return (np.triu(np.ones((rows, columns), bool), columns - rows) if turned else mask,), ()
+
+
+def of_first_places(call: TensorCall) -> Any:
+    """Return the mask, or the stream, of queries at places 0, 1, 2, ..."""
+    if call.slot == "causal_mask":
+        return triangle(call)
+    q, k, v, _, *causal = call.arguments
+    mask = np.tri(q.shape[-2], k.shape[-2], dtype=bool) if causal and causal[0] else None
+    return expected_answer(TensorCall("attention", (q, k, v, mask), is_constant=True))
 
 
 def unpermuted(call: TensorCall) -> Any:
@@ -207,20 +253,21 @@ def rescaled(call: TensorCall) -> Any:
     return values, (first * factor, *others)
 
 
-def unrepaired(call: TensorCall) -> Any:
-    """Return the answer of a stream whose sums are not corrected for a larger score."""
+def streamed(call: TensorCall, *, repairs: bool = False, is_common: bool = False) -> Any:
+    """Return the answer of a stream whose sums are not corrected, or whose rows have one largest score."""
     q, k, v, block, *causal = call.arguments
     rows, columns = q.shape[-2], k.shape[-2]
     scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
     if causal and causal[0]:
         scores = np.where(np.arange(columns) <= np.arange(columns - rows, columns)[:, None], scores, -np.inf)
-    largest, total, y = -np.inf, 0.0, np.zeros((*q.shape[:-1], v.shape[-1]))
+    largest, total, y = np.float64(-np.inf), 0.0, np.zeros((*q.shape[:-1], v.shape[-1]))
     for first in range(0, columns, block):
         part = scores[..., first : first + block]
-        largest = np.maximum(largest, part.max(-1, keepdims=True))
-        weights = np.exp(part - np.where(largest == -np.inf, 0.0, largest))
-        total = total + weights.sum(-1, keepdims=True)
-        y = y + weights @ v[..., first : first + block, :]
+        before, largest = largest, np.maximum(largest, part.max(None if is_common else -1, keepdims=True))
+        center = np.where(largest == -np.inf, 0.0, largest)
+        weights, repair = np.exp(part - center), np.exp(before - center) if repairs else 1.0
+        total = total * repair + weights.sum(-1, keepdims=True)
+        y = y * repair + weights @ v[..., first : first + block, :]
     return (y / np.where(total == 0, 1.0, total),), ()
 
 
@@ -252,17 +299,17 @@ TASK = Task(
         in_turn(
             HEADS,
             [
-                library_check(HEADS, partial(calls, split_call), (is_view,), names=("x", "heads"), share=0.3),
-                library_check(HEADS, partial(calls, merge_call), (copies_once,), names=("x",), share=0.2),
-                library_check(HEADS, partial(calls, both_call), combine=split_and_merge, share=0.1),
+                library_check(HEADS, partial(sized, split_call, SPLITS), (is_view,), names=("x", "heads"), share=0.3),
+                library_check(HEADS, partial(sized, merge_call, MERGES), (copies_once,), names=("x",), share=0.2),
+                library_check(HEADS, partial(sized, both_call, SPLITS), combine=split_and_merge, share=0.1),
             ],
         ),
-        library_check(ATTENTION, partial(calls, attention_call), names=NAMES, share=0.5),
+        library_check(ATTENTION, partial(sized, attention_call, ATTENTIONS), names=NAMES, share=0.5),
         library_check(
             STREAM,
-            partial(calls, stream_call, False),
+            partial(sized, stream_call, STREAMS),
             (passes_once, peaks_at_most(stream_bytes, "some blocks of scores, and some arrays like the result")),
-            large=partial(calls, stream_call, True),
+            large=partial(sized, stream_call, LONG_STREAMS),
             names=STREAM_NAMES,
             share=0.5,
         ),
@@ -277,14 +324,12 @@ TASK = Task(
         Mistake(
             "the queries are taken for the first places",
             "With fewer queries than keys, the queries are the last places: query i is at place columns - rows + i.",
-            wrong_answer=triangle,
-            check=MASK,
+            wrong_answer=of_first_places,
         ),
         Mistake(
             "a row without any True becomes nan",
             "All its scores are -inf: -inf less -inf is nan, and so is 0 / 0. Subtract 0, and divide by 1, in such a row.",
-            when=lambda w: has_nan(w) and has_empty_row(w.case),
-            check=SOFTMAX,
+            when=is_nan_without_keys,
         ),
         Mistake(
             "the largest score is not subtracted",
@@ -321,7 +366,19 @@ TASK = Task(
             "sums are not corrected for a larger score",
             "total and y were computed with the largest score so far. If a larger one comes, multiply both by exp(before - "
             "largest).",
-            wrong_answer=unrepaired,
+            wrong_answer=streamed,
+            check=STREAM,
+        ),
+        Mistake(
+            "all rows have one largest score",
+            "Weights of a row whose scores are far below it are all 0. Each row needs its own: x.max(-1, keepdim=True).",
+            wrong_answer=lambda c: streamed(c, repairs=True, is_common=True),
+            check=STREAM,
+        ),
+        Mistake(
+            "the causal mask is made for all keys",
+            "Compare the places of one block of keys with the places of the queries, inside the loop.",
+            when=lambda w: w.kind == "mask",
             check=STREAM,
         ),
         Mistake(

@@ -29,7 +29,11 @@ from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..text_cases import (
     clipped,
+    describe_gradients,
+    describe_held,
+    describe_loss,
     describe_sampling,
+    describe_step,
     draw_samplings,
     evaluated,
     gradients,
@@ -37,6 +41,8 @@ from ..text_cases import (
     loss_of,
     losses,
     mean_loss,
+    read_clipped,
+    read_stepped,
     sampled,
     stepped,
     steps,
@@ -59,6 +65,8 @@ TOKENS, BATCHES, LOSS, CLIPPED, STEPS, EVALUATED, SAMPLED, MODEL, RUN = (
     "the model sees the past in its order, and nothing of the future",
     "the loss begins at log(vocabulary), and falls below that of the frequencies alone",
 )
+MAX_EXPONENT = 700
+"""exp of a larger number is inf, and of its negative 0 or nearly so."""
 START_SHARE, MARGIN = 0.15, 0.3
 """Largest distance of the first loss from log(vocabulary), and least one of the last below the entropy, in nats."""
 
@@ -75,9 +83,14 @@ def draw_of(random: Random) -> Draw:
     return Draw(random.sample(range(100), count), context, random.randint(1, 5), random.randrange(1000))
 
 
+def describe_draw(case: Draw) -> str:
+    """Return the arguments of a batch as text."""
+    return f"draw_batch(codes={case.codes}, context={case.context}, count={case.rows}, random=Random({case.seed}))"
+
+
 def check_batches(case: Draw, answer: Any) -> None:
     """Raise `Wrong` for windows that are not in the text, wrong targets, or another source of randomness."""
-    text = f"codes {case.codes}, context {case.context}, count {case.rows}"
+    text = describe_draw(case)
     for kind, kind_of_targets, inputs, targets in answer:
         shape = case.rows, case.context
         if (kind, kind_of_targets) != ("int64", "int64") or inputs.shape != shape or targets.shape != shape:
@@ -152,11 +165,12 @@ def check_model(student: StudentProcess, effort: Effort) -> None:
         if change[:first].max(initial=0) > 1e-8:
             raise Wrong(f"logits before place {place} change with {name}", case_text=text, kind="future")
         if change[max(first, place >= context) :].min() < 1e-9:
+            kind = "order" if place >= context and change[2:].max() < 1e-9 else "past"
+            kind = "alone" if place < context and change[first] > 1e-9 > change[first + 1 :].max(initial=0) else kind
             raise Wrong(
                 f"some logits do not change with {name}",
                 case_text=text,
-                got=change.tolist(),
-                kind="past" if place < context else "order",
+                kind=kind,
             )
 
 
@@ -208,17 +222,29 @@ def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
 
 def decodes_below_0(wrong: Wrong) -> bool:
     """Return whether codes out of range do not raise ValueError, and all else is right."""
-    return bool(wrong.got[:3] == wrong.expected[:3] and wrong.got[3][0] == "ValueError")
+    return bool(wrong.got[:3] == wrong.expected[:3] and wrong.got.errors[0] == "ValueError")
 
 
 def is_scaled_up(wrong: Wrong) -> bool:
     """Return whether small gradients were scaled up to max_norm."""
-    return wrong.got[0] != "ValueError" and same(wrong.got, clipped(wrong.case, always=True))
+    return wrong.got.norm != "ValueError" and same(wrong.got, clipped(wrong.case, always=True))
 
 
 def overflows(wrong: Wrong) -> bool:
-    """Return whether the answer is not finite."""
-    return wrong.got is not None and not np.isfinite(wrong.got[1]).all()
+    """Return whether a loss is not finite, of logits whose powers of e are inf or 0."""
+    logits = wrong.case[0]
+    return bool(not np.isfinite(wrong.got.loss) and np.abs(logits[np.isfinite(logits)]).max() > MAX_EXPONENT)
+
+
+def multiplies_by_inf(wrong: Wrong) -> bool:
+    """Return whether only a loss is wrong, and is nan, of logits with -inf among them."""
+    is_right = same(wrong.got.gradient, wrong.expected.gradient)
+    return bool(np.isnan(wrong.got.loss) and is_right and np.isneginf(wrong.case[0]).any())
+
+
+def draws_no_place(wrong: Wrong) -> bool:
+    """Return whether there is one window, and no place is found for it."""
+    return "empty range" in wrong.message and len(wrong.case.codes) - wrong.case.context == 1
 
 
 TASK = Task(
@@ -252,11 +278,17 @@ TASK = Task(
     reads=("docs/course/7.4-sonnets.md", "docs/guide/recipes.md"),
     checks=(
         agreement(TOKENS, texts, ask_tokens, tokens_of, share=0.5),
-        in_turn(BATCHES, (check_each(BATCHES, draws, ask_batches, check_batches, share=0.5), Check(BATCHES, check_places))),
-        agreement(LOSS, losses, ask_loss, loss_of),
-        agreement(CLIPPED, gradients, ask_clipped, clipped),
-        agreement(STEPS, steps, ask_steps, stepped, share=0.3),
-        agreement(EVALUATED, held_texts, ask_evaluated, evaluated, share=0.3),
+        in_turn(
+            BATCHES,
+            (
+                check_each(BATCHES, draws, ask_batches, check_batches, describe=describe_draw, share=0.5),
+                Check(BATCHES, check_places),
+            ),
+        ),
+        agreement(LOSS, losses, ask_loss, loss_of, describe=describe_loss),
+        agreement(CLIPPED, gradients, ask_clipped, clipped, read=read_clipped, describe=describe_gradients),
+        agreement(STEPS, steps, ask_steps, stepped, read=read_stepped, describe=describe_step, share=0.3),
+        agreement(EVALUATED, held_texts, ask_evaluated, evaluated, describe=describe_held, share=0.3),
         agreement_at_once(SAMPLED, draw_samplings, ask_samples, sampled, describe=describe_sampling),
         Check(MODEL, check_model),
         Check(RUN, check_run),
@@ -277,8 +309,14 @@ TASK = Task(
         Mistake(
             "the last window is never drawn",
             "randrange(n) never returns n. The last start that leaves room is len(codes) - context - 1.",
-            when=has_kind("last"),
+            when=lambda wrong: wrong.kind == "last" or draws_no_place(wrong),
             check=BATCHES,
+        ),
+        Mistake(
+            "0 is multiplied by -inf, which is nan",
+            "Choose the logit of the target with an index, gather or where; do not multiply by a mask of 0 and 1.",
+            when=multiplies_by_inf,
+            check=LOSS,
         ),
         Mistake(
             "exp overflows",
@@ -305,6 +343,18 @@ TASK = Task(
             check=STEPS,
         ),
         Mistake(
+            "gradients are clipped after the step, or not at all",
+            "step() uses the gradients: clip them between backward() and step().",
+            wrong_answer=lambda c: stepped(c, clips=False),
+            check=STEPS,
+        ),
+        Mistake(
+            "gradients are recorded",
+            "Call the model in a block `with no_grad():`, which saves memory and time.",
+            wrong_answer=lambda c: evaluated(c, records=True),
+            check=EVALUATED,
+        ),
+        Mistake(
             "a short last window counts as much as a whole one",
             "Add the losses of all characters, and divide once by their number.",
             wrong_answer=lambda c: evaluated(c, is_of_windows=True),
@@ -320,6 +370,18 @@ TASK = Task(
             "the model sees the future",
             "Attention is causal: place t may use places 0 to t. Otherwise it only learns to copy its targets.",
             when=has_kind("future"),
+            check=MODEL,
+        ),
+        Mistake(
+            "each place sees only itself",
+            "Attention mixes places: its result must be added to x.",
+            when=has_kind("alone"),
+            check=MODEL,
+        ),
+        Mistake(
+            "attention does not know places",
+            "A sum over places is the same in any order. Add row t of a second table at place t, before attention.",
+            when=has_kind("order"),
             check=MODEL,
         ),
         Mistake(

@@ -4,12 +4,26 @@ from collections.abc import Callable
 from itertools import chain
 from math import log2
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..cases import at_random
-from ..check import agreement, check_each, close
+from ..cache_cases import (
+    LONG_SESSION,
+    Attention,
+    attentions,
+    decodings,
+    describe_attention,
+    describe_decoding,
+    describe_generation,
+    describe_session,
+    draw_weights,
+    generations,
+    long_decoding,
+    long_generation,
+    sessions,
+)
+from ..check import agreement, check_each, check_given, close, in_turn
 from ..questions.task7_5 import (
     Decoding,
     Generation,
@@ -21,14 +35,13 @@ from ..questions.task7_5 import (
     ask_memory,
     ask_session,
     ask_work,
+    pair_of,
+    steps_of,
 )
 from ..strided import Array
 from ..student_process import StudentProcess
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "a cache has the keys and values in their order, and none after a reset",
@@ -38,43 +51,52 @@ STORED, MEMORY, ATTENDED, STEPS, WORK, GENERATED = (
     "the work of a step grows in proportion to the number of tokens",
     "all prompts advance together, each token is fed once, nothing leaks",
 )
-VOCABULARY, PLACES = 5, 24
 MAX_WRITTEN, MAX_KEPT = 8, 5
 """Elements that are written, and that are kept, relative to those of the keys and values."""
 MAX_READS = 8
 MAX_WORK = 16 * (2 * 2 * 3 + 2 * 20) + 200  # of a step after 16 tokens, two heads of three numbers
-Attention = tuple[Array, Array, Array]
-"""(query, keys, values)."""
 
 
-def sessions() -> "SearchStrategy[Session]":
-    """Draw appends and resets."""
-    return at_random(session_of)
+def check_session(case: Session, answer: Any) -> None:
+    """Raise `Wrong` if a cache has other keys, values or tokens than were appended."""
+    found, reads = answer
+    text, steps = describe_session(case), steps_of(case)
+    for (first, n, latest), (length, pairs) in zip(steps, found, strict=True):
+        when = f"after append({latest}, ...) of token {first + n}" if n else "after reset()"
+        counts = [n - (k > latest) for k in range(case.layers)]
+        if length != counts[-1]:
+            why = f": the last layer, {case.layers - 1}, has no more yet" if counts[-1] < n else ""
+            raise Wrong(f"{when} len(cache) is {length}, expected {counts[-1]}{why}", case_text=text, kind="length")
+        for layer, (count, pair) in enumerate(zip(counts, pairs, strict=True)):
+            for kind, got in enumerate(pair):
+                right = np.zeros((case.heads, count, case.size))
+                for token in range(count):
+                    right[:, token] = pair_of(case, layer, first + token)[kind]
+                compare_stored(f"{when} the {('keys', 'values')[kind]} of read({layer})", text, got, right, bool(n))
+    without_reads(case, (None, reads))
 
 
-def session_of(random: Random) -> Session:
-    """Return appends to all layers in turn, and resets."""
-    layers, heads, size = random.choice([1, 2]), 2, 3
-    draw, steps = np.random.default_rng(random.getrandbits(32)), list[tuple[int, Array] | None]()
-    for _ in range(random.choice([1, 2, 3, 5, 10])):
-        if steps and random.random() < 0.15:
-            steps.append(None)
-        steps += [(layer, draw.integers(-9, 10, (2, heads, size)) / 2) for layer in range(layers)]
-    return Session(layers, heads, size, tuple(steps))
+def compare_stored(what: str, text: str, got: Array, right: Array, is_append: bool) -> None:
+    """Raise `Wrong` if what was read is not what was appended."""
+    if got.shape != right.shape:
+        expected = f"{right.shape}: (heads, tokens, size)"
+        kind = "shape" if is_append else "reset"
+        raise Wrong(f"{what} have shape {got.shape}, expected {expected}", case_text=text, kind=kind)
+    if got.dtype != right.dtype:
+        raise Wrong(f"{what} have dtype {got.dtype}, expected {right.dtype}", case_text=text, kind="dtype")
+    if not close(got, right):
+        head, _, number = (int(k) for k in np.argwhere(~np.isclose(got, right, rtol=1e-9))[0])
+        where = f"[{head}, :, {number}]" if right.shape[0] * right.shape[2] > 1 else ""
+        expected, found = (x[head, :, number].tolist() for x in (right, got))
+        raise Wrong(
+            f"{what} are wrong; shown is one number of each token{where}", case_text=text, expected=expected, got=found
+        )
 
 
-def stored(case: Session) -> object:
-    """Return what `ask_session` must find, but for the number of reads."""
-    pairs: list[list[Array]] = [[] for _ in range(case.layers)]
-    found = []
-    for step in case.steps:
-        if step is None:
-            pairs = [[] for _ in pairs]
-        else:
-            pairs[step[0]].append(step[1])
-        arrays = [np.array(x).reshape(-1, 2, case.heads, case.size).transpose(1, 2, 0, 3) for x in pairs]
-        found.append((len(pairs[-1]), [tuple(x) for x in arrays]))
-    return found
+def are_zeros(wrong: Wrong) -> bool:
+    """Return whether the newest token was read right, and each one that is wrong as zeros."""
+    got, expected = np.array(wrong.got), np.array(wrong.expected)
+    return bool(got.shape == expected.shape and got[-1] == expected[-1] and (got[~np.isclose(got, expected)] == 0).all())
 
 
 def without_reads(case: object, answer: Any) -> object:
@@ -88,7 +110,7 @@ def without_reads(case: object, answer: Any) -> object:
 def check_memory(student: StudentProcess, effort: Effort) -> None:
     """Raise `Wrong` if a cache copies its tokens again and again, or keeps far more memory than it needs."""
     for count, heads, size in ((240, 2, 3),):
-        written, storages, nbytes, reads = student.ask(ask_memory, (count, heads, size))
+        written, storages, nbytes, reads, found = student.ask(ask_memory, (count, heads, size))
         text, needed = f"{count} tokens, {heads} heads of {size}; the cache is read after each", 2 * count * heads * size
         without_reads(text, (None, reads // count))
         if written > MAX_WRITTEN * needed:
@@ -98,22 +120,17 @@ def check_memory(student: StudentProcess, effort: Effort) -> None:
                 kind="copies",
             )
         if storages > 2 * (log2(count) + 3):
-            raise Wrong(f"the cache moves to other memory {storages} times", case_text=text, kind="copies")
+            raise Wrong(f"read returns views of {storages} different memories, expected few", case_text=text, kind="copies")
         if nbytes > 8 * MAX_KEPT * needed:
-            raise Wrong(f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values", case_text=text)
-
-
-def attentions() -> "SearchStrategy[Attention]":
-    """Draw the arguments of `attend`."""
-    return at_random(attention_of)
-
-
-def attention_of(random: Random) -> Attention:
-    """Return a query, keys and values; some scores are large."""
-    heads, tokens, size = random.choice([(2, 1, 3), (2, 4, 3), (1, 3, 4)])
-    draw, scale = np.random.default_rng(random.getrandbits(32)), random.choice([1, 1, 1, 40, 1000])
-    query, keys, values = (draw.integers(-6, 7, shape) / 2 for shape in ((heads, size), *[(heads, tokens, size)] * 2))
-    return query * scale, keys, values
+            raise Wrong(
+                f"the cache keeps {nbytes:,} bytes for {8 * needed:,} bytes of keys and values; at most {MAX_KEPT} times as "
+                f"many may be, {8 * MAX_KEPT * needed:,}",
+                case_text=text,
+                kind="kept",
+            )
+        for name, got, sign in zip(("keys", "values"), found, (1, -1), strict=True):
+            right = np.zeros((heads, count, size)) + sign * np.arange(1.0, count + 1)[:, None]
+            compare_stored(f"after {count} tokens the {name} of read(0)", text, got, right, True)
 
 
 def attended(case: Attention, *, is_scaled: bool = True) -> Array:
@@ -122,21 +139,6 @@ def attended(case: Attention, *, is_scaled: bool = True) -> Array:
     scores = np.einsum("hs,hts->ht", query, keys) / (np.sqrt(query.shape[-1]) if is_scaled else 1)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return np.asarray(np.einsum("ht,hts->hs", powers / powers.sum(-1, keepdims=True), values))
-
-
-def draw_weights(random: Random, layers: int = 2, heads: int = 2, size: int = 3) -> Weights:
-    """Return drawn weights."""
-    draw, width = np.random.default_rng(random.getrandbits(32)).normal, 4
-    one = tuple(
-        (
-            draw(size=(3, width, heads * size)) * 0.8,
-            draw(size=(heads * size, width)) * 0.5,
-            draw(size=(width, 6)) * 0.5,
-            draw(size=(6, width)) * 0.5,
-        )
-        for _ in range(layers)
-    )
-    return Weights(draw(size=(VOCABULARY, width)), draw(size=(PLACES, width)), one, draw(size=(width, VOCABULARY)), heads)
 
 
 def full_pass(weights: Weights, codes: list[int], *, sees_itself: bool = True) -> Array:
@@ -153,27 +155,6 @@ def full_pass(weights: Weights, codes: list[int], *, sees_itself: bool = True) -
         x = x + mixed.transpose(1, 0, 2).reshape(length, -1) @ out
         x = x + np.maximum(x @ up, 0.0) @ down
     return np.asarray(x @ weights.head)
-
-
-def decodings() -> "SearchStrategy[Decoding]":
-    """Draw steps of some sequences."""
-    return at_random(decoding_of)
-
-
-def decoding_of(random: Random) -> Decoding:
-    """Return steps of sequences that begin at different times, stop, and are reset."""
-    count, steps = random.randint(1, 2), list[tuple[tuple[int, ...], tuple[int, ...]]]()
-    for _ in range(random.randint(1, 7)):
-        chosen = tuple(random.sample(range(count), random.randint(1, count)))
-        is_reset = bool(steps) and random.random() < 0.15
-        steps.append((chosen, () if is_reset else tuple(random.randrange(VOCABULARY) for _ in chosen)))
-    return Decoding(draw_weights(random, random.choice([1, 2])), count, tuple(steps))
-
-
-def describe_decoding(case: Decoding) -> str:
-    """Return steps as text."""
-    shown = [f"codes {codes} to sequences {who}" if codes else f"reset of sequences {who}" for who, codes in case.steps]
-    return f"{len(case.weights.layers)} layers, {case.weights.heads} heads; " + ", then ".join(shown)
 
 
 def check_decoded(case: Decoding, answer: Any) -> None:
@@ -199,7 +180,7 @@ def check_decoded(case: Decoding, answer: Any) -> None:
                 kind="rows",
             )
         if list(chain(*asked)) != places:
-            raise Wrong("tokens have wrong places", case_text=here, expected=[places], got=asked, kind="places")
+            raise Wrong(f"tokens have wrong places: {asked}", case_text=here, expected=[places], kind="places")
         expected_calls = {"embed": 1, "project": layers, "finish": layers, "logits": 1}
         if calls != expected_calls:
             raise Wrong(
@@ -232,25 +213,9 @@ def check_work(student: StudentProcess, effort: Effort) -> None:
         )
 
 
-def generations() -> "SearchStrategy[Generation]":
-    """Draw prompts."""
-    return at_random(generation_of)
-
-
-def generation_of(random: Random) -> Generation:
-    """Return prompts of different lengths."""
-    prompts = [[random.randrange(VOCABULARY) for _ in range(random.choice([1, 2, 3]))] for _ in range(random.randint(1, 2))]
-    return Generation(draw_weights(random, random.choice([1, 2])), prompts, random.choice([1, 2, 4, 0]))
-
-
-def describe_generation(case: Generation) -> str:
-    """Return prompts as text."""
-    return f"prompts {case.prompts}, count {case.length}"
-
-
 def check_generated(case: Generation, answer: Any) -> None:
     """Raise `Wrong` if codes are not the likeliest ones of full passes, or are computed with more steps than needed."""
-    first, again, alone, (steps, rows, chosen) = answer
+    first, again, alone, (steps, rows, chosen, beginnings) = answer
     text, expected = describe_generation(case), list[list[int]]()
     for prompt in case.prompts:
         codes = list(prompt)
@@ -259,7 +224,7 @@ def check_generated(case: Generation, answer: Any) -> None:
         expected.append(codes[len(prompt) :])
     for found in (first, again, alone):
         if found != expected:
-            is_leak = first[:1] == expected[:1]
+            is_leak = bool(case.length and beginnings < len(case.prompts)) or not first == again == alone
             message = "codes depend on other prompts or on earlier calls" if is_leak else "codes are wrong"
             raise Wrong(message, case_text=text, expected=expected, got=found, kind="leak" if is_leak else "")
     longest = max(map(len, case.prompts)) + case.length - 1 if case.length else 0
@@ -304,14 +269,38 @@ TASK = Task(
     ),
     reads=("docs/course/7.5-key-value-cache.md", "docs/guide/recipes.md"),
     checks=(
-        agreement(STORED, sessions, ask_session, stored, read=without_reads, share=0.25),
+        in_turn(
+            STORED,
+            (
+                check_each(STORED, sessions, ask_session, check_session, describe=describe_session, share=0.25),
+                check_given(STORED, [LONG_SESSION], ask_session, check_session, describe=describe_session),
+            ),
+        ),
         Check(MEMORY, check_memory),
-        agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, share=0.6),
-        check_each(STEPS, decodings, ask_decoded, check_decoded, share=0.4),
+        agreement(ATTENDED, attentions, ask_attended, attended, read=without_reads, describe=describe_attention, share=0.6),
+        in_turn(
+            STEPS,
+            (
+                check_each(STEPS, decodings, ask_decoded, check_decoded, describe=describe_decoding, share=0.4),
+                check_given(STEPS, [long_decoding()], ask_decoded, check_decoded, describe=describe_decoding),
+            ),
+        ),
         Check(WORK, check_work),
-        check_each(GENERATED, generations, ask_generated, check_generated, describe=describe_generation, share=0.2),
+        in_turn(
+            GENERATED,
+            (
+                check_each(GENERATED, generations, ask_generated, check_generated, describe=describe_generation, share=0.2),
+                check_given(GENERATED, [long_generation()], ask_generated, check_generated, describe=describe_generation),
+            ),
+        ),
     ),
     mistakes=(
+        Mistake(
+            "old keys are not copied into the larger memory",
+            "New memory has zeros in it. Copy all keys and values of the old memory to the same places of the new one.",
+            when=are_zeros,
+            check=STORED,
+        ),
         Mistake(
             "all tokens are copied for each new one",
             "cat and stack make new memory. Keep memory with room for more tokens, and write into a slice of it.",
@@ -344,9 +333,15 @@ TASK = Task(
         ),
         Mistake(
             "the new token does not see itself",
-            "Append its key and value before you attend.",
-            when=has_kind("itself"),
+            "Append its key and value before you attend: a token attends to itself, too.",
+            when=lambda wrong: wrong.kind == "itself" or "has no elements along dim" in wrong.message,
             check=STEPS,
+        ),
+        Mistake(
+            "reset leaves tokens in a layer",
+            "Each layer has its own keys and values: forget those of all layers.",
+            when=lambda wrong: wrong.kind == "reset",
+            check=STORED,
         ),
         Mistake(
             "a cache is shared by several prompts",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...data import sonnets
-from ..cases import at_random
+from ..cases import among, at_random
 from ..check import agreement, check_each, close
 from ..questions.task7_6 import ask_model, ask_product, ask_quantized, ask_refused
 from ..strided import Array
@@ -35,18 +35,26 @@ Product = tuple[Array, Array, Array]
 
 def weights() -> "SearchStrategy[Weights]":
     """Draw weights."""
-    return at_random(weights_of)
+    return sized(weights_of, (1, 2), (1, 1), (2, 3), (3, 4))
 
 
-def weights_of(random: Random) -> Weights:
+def sized(make: Callable[[Any, Random], Any], *sizes: Any) -> "SearchStrategy[Any]":
+    """Draw what `make` makes of a size, the simplest first, and of a random generator."""
+    from hypothesis import strategies as st
+
+    return st.builds(lambda size, seed: make(size, Random(seed)), among(*sizes), st.integers(0, 2**48))
+
+
+def weights_of(shape: tuple[int, int], random: Random) -> Weights:
     """Return weights: some with ties, with rows of zeros, and with rows of very different sizes."""
-    shape, draw = random.choice([(1, 1), (2, 3), (3, 4)]), np.random.default_rng(random.getrandbits(32))
+    draw = np.random.default_rng(random.getrandbits(32))
     if random.random() < 0.5:  # the scale is a power of two, so that ties are exact
         w = draw.integers(-252, 253, shape) / 2.0
         w[:, 0] = 127.0 * draw.choice([-1, 1], shape[0])
         w = w * 2.0 ** random.randint(-3, 3)
     else:
-        w = draw.normal(size=shape) * 10.0 ** draw.integers(-6, 7, (shape[0], 1))
+        power = draw.integers(-8, 5, (shape[0], 1))
+        w = np.rint(draw.normal(size=shape) * 100) * 10.0 ** np.maximum(power, 0) / 10.0 ** np.maximum(-power, 0)
     if random.random() < 0.3:
         w[random.randrange(shape[0])] = 0.0
     return np.asarray(w), random.random() < 0.6
@@ -63,11 +71,16 @@ def codes_of(w: Array, per_row: bool = True) -> Array:
     return np.asarray(np.rint(w / scales_of(w, per_row)))
 
 
+def describe_weights(case: Weights) -> str:
+    """Return a call of `quantize` as text."""
+    return f"quantize({case[0].tolist()}, per_row={case[1]})"
+
+
 def check_codes(case: Weights, answer: Any) -> None:
     """Raise `Wrong` for wrong codes, scales, bytes, or weights after dequantization."""
     w, per_row = case
     codes, scales, found, nbytes, reads = answer
-    text, expected = f"weights {w.tolist()}, per_row={per_row}", scales_of(w, per_row)
+    text, expected = describe_weights(case), scales_of(w, per_row)
     if reads > MAX_READS:
         raise Wrong(
             f"Python reads {reads:,} elements (tolist and item do); compute with tensors", case_text=text, kind="reads"
@@ -75,26 +88,30 @@ def check_codes(case: Weights, answer: Any) -> None:
     if codes.dtype != np.int8 or codes.shape != w.shape or scales.shape != expected.shape:
         got = f"{codes.dtype} {codes.shape}, scales of shape {scales.shape}"
         wanted = f"int8 {w.shape}, scales of shape {expected.shape}"
-        raise Wrong("codes or scales have a wrong shape or dtype", case_text=text, expected=wanted, got=got, kind="shape")
+        raise Wrong(f"codes or scales have a wrong shape or dtype: {got}", case_text=text, expected=wanted, kind="shape")
     if not np.allclose(scales, expected, rtol=1e-12, atol=0):
-        is_128 = np.allclose(scales * 128, expected * 127, rtol=1e-12, atol=0)
-        kind = "128" if is_128 else "zeros" if np.any((expected == 1.0) & (scales == 0.0)) else ""
-        raise Wrong("scales are wrong", case_text=text, expected=expected, got=scales, kind=kind)
+        is_zero = np.abs(w).max(-1 if per_row else None, keepdims=True) == 0
+        is_128 = np.allclose((scales * 128)[~is_zero], (expected * 127)[~is_zero], rtol=1e-12, atol=0)
+        is_128 = is_128 and bool(np.isin(scales[is_zero], (1.0, 127 / 128)).all())
+        kind = "128" if is_128 else "zeros" if np.any(is_zero & (scales == 0.0)) else ""
+        message = f"scales are {scales.tolist()}"
+        raise Wrong(message, case_text=text, expected=expected.tolist(), got=scales.tolist(), kind=kind)
     exact = w / expected
     distance = np.abs(codes - exact)
     if (distance > 0.5 + 1e-9).any():
         is_smaller = np.all((distance < 1 + 1e-9) & (np.abs(codes.astype(float)) < np.abs(exact) + 1e-9))
-        kind = "truncated" if is_smaller else ""
-        raise Wrong("a code is more than half a step from its weight", case_text=text, expected=exact, got=codes, kind=kind)
+        kind, place = "truncated" if is_smaller else "far", np.unravel_index(distance.argmax(), w.shape)
+        message = f"w / scale is {exact[place]:.4f}, and its code {codes[place]}: more than half a step away"
+        raise Wrong(message, case_text=text, expected=np.rint(exact).astype(int).tolist(), kind=kind)
     is_tie = (np.abs(exact * 2 - np.rint(exact * 2)) == 0) & (np.frexp(expected)[0] == 0.5)
     if (is_tie & (codes != np.rint(exact))).any():
-        raise Wrong(
-            "a half is not rounded to the even code", case_text=text, expected=np.rint(exact), got=codes, kind="half"
-        )
+        message = f"a half is not rounded to the even code: codes are {codes.tolist()}"
+        raise Wrong(message, case_text=text, expected=np.rint(exact).astype(int).tolist(), kind="half")
     if found.dtype != np.float64 or not close(found, codes * scales):
         raise Wrong("dequantize returns other weights", case_text=text, expected=codes * scales, got=found)
     if nbytes != codes.nbytes + scales.nbytes or isinstance(nbytes, bool):
-        raise Wrong("count_bytes is wrong", case_text=text, expected=codes.nbytes + scales.nbytes, got=nbytes, kind="bytes")
+        message = f"count_bytes returns {nbytes}"
+        raise Wrong(message, case_text=text, expected=codes.nbytes + scales.nbytes, kind="bytes")
 
 
 def broken_weights() -> "SearchStrategy[Weights]":
@@ -112,18 +129,25 @@ def broken_of(random: Random) -> Weights:
 
 def products() -> "SearchStrategy[Product]":
     """Draw the arguments of a product."""
-    return at_random(product_of)
+    return sized(product_of, (1, 1, 2), (1, 2, 2), (2, 3, 4), (1, 2, 300))
 
 
-def product_of(random: Random) -> Product:
+def product_of(size: tuple[int, int, int], random: Random) -> Product:
     """Return x, and codes and scales of weights; some rows are long, and of large codes."""
-    n, rows, columns = random.choice([(1, 1, 2), (2, 3, 4), (1, 2, 300)])
+    n, rows, columns = size
     draw = np.random.default_rng(random.getrandbits(32))
     codes = draw.integers(-127, 128, (rows, columns)).astype(np.int8)
-    x = draw.normal(size=(n, columns)) * random.choice([1.0, 1e-3, 1e4])
+    x = np.rint(draw.normal(size=(n, columns)) * 100) / random.choice([100.0, 1e5, 0.01])
     if random.random() < 0.5:
         codes, x = np.abs(codes) // 2 + 64, np.abs(x) + np.abs(x).max()
-    return x, codes.astype(np.int8), 10.0 ** draw.uniform(-3, 3, random.choice([(rows, 1), (1, 1)]))
+    return x, codes.astype(np.int8), np.round(10.0 ** draw.uniform(-1, 3, random.choice([(rows, 1), (1, 1)])), 2)
+
+
+def describe_product(case: Product) -> str:
+    """Return a call of `quantized_matmul` as text."""
+    names = zip(("x", "codes", "scales"), case, strict=True)
+    shown = (f"{name}={x.tolist()}" if x.size <= 12 else f"{name} of shape {x.shape}" for name, x in names)
+    return f"quantized_matmul({', '.join(shown)})"
 
 
 def multiplied(case: Product) -> Array:
@@ -136,7 +160,7 @@ def check_product(case: Product, answer: Any) -> None:
     """Raise `Wrong` for a wrong product, or one that is not of int32."""
     found, products, reads = answer
     x, codes, scales = case
-    text = f"x of shape {x.shape}, codes of shape {codes.shape}, scales of shape {scales.shape}"
+    text = describe_product(case)
     expected = multiplied(case)
     if reads > MAX_READS:
         raise Wrong(
@@ -144,9 +168,12 @@ def check_product(case: Product, answer: Any) -> None:
         )
     if found.dtype != np.float64 or not np.allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max()):
         kind = "int8" if "int8" in str(products) else "float" if close(found, x @ (codes * scales).T) else ""
-        raise Wrong("the product is wrong", case_text=text, expected=expected, got=found, kind=kind)
-    if [name.removeprefix("minifuse.") for name in products] != ["int32"]:
-        raise Wrong(f"products of matrices are {products}; expected one of int32", case_text=text, kind="float")
+        message = f"the product is wrong: {found.tolist() if found.size <= 12 else found}"
+        raise Wrong(message, case_text=text, expected=expected, got=found, kind=kind)
+    names = [name.removeprefix("minifuse.") for name in products]
+    if names != ["int32"]:
+        kind = "outer" if names.count("int32") == 1 else "float" if "int32" not in names else "several"
+        raise Wrong(f"@ is of {' and '.join(names) or 'nothing'}; expected one of int32", case_text=text, kind=kind)
 
 
 def check_model(student: StudentProcess, effort: Effort) -> None:
@@ -181,6 +208,14 @@ def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
     return lambda wrong: wrong.kind in kinds
 
 
+def divides_by_zero(wrong: Wrong) -> bool:
+    """Return whether a scale is 0, or a code of a row of zeros is nan."""
+    if wrong.kind == "zeros":
+        return True
+    w, per_row = wrong.case
+    return "NaN" in wrong.message and bool((np.abs(w).max(-1 if per_row else None) == 0).any())
+
+
 TASK = Task(
     id="7.6",
     title="Weights of eight bits",
@@ -201,9 +236,9 @@ TASK = Task(
     ),
     reads=("docs/course/7.6-eight-bits.md",),
     checks=(
-        check_each(CODES, weights, ask_quantized, check_codes),
-        agreement(REFUSED, broken_weights, ask_refused, lambda case: "ValueError", share=0.3),
-        check_each(PRODUCT, products, ask_product, check_product, share=0.7),
+        check_each(CODES, weights, ask_quantized, check_codes, describe=describe_weights),
+        agreement(REFUSED, broken_weights, ask_refused, lambda case: "ValueError", describe=describe_weights, share=0.3),
+        check_each(PRODUCT, products, ask_product, check_product, describe=describe_product, share=0.7),
         Check(MODEL, check_model),
     ),
     mistakes=(
@@ -216,7 +251,7 @@ TASK = Task(
         Mistake(
             "a row of zeros is divided by 0",
             "Its largest value is 0. Any scale fits codes of 0: take 1.0.",
-            when=has_kind("zeros"),
+            when=divides_by_zero,
             check=CODES,
         ),
         Mistake(
@@ -241,6 +276,12 @@ TASK = Task(
             "the product is of floats",
             "Multiply codes, which are integers, and scale the result: that is what makes it fast.",
             when=has_kind("float"),
+            check=PRODUCT,
+        ),
+        Mistake(
+            "the scales are multiplied as matrices",
+            "(n, 1) * (1, rows) is broadcast to (n, rows): the only product of matrices is that of the codes.",
+            when=has_kind("outer"),
             check=PRODUCT,
         ),
     ),

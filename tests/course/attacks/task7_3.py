@@ -322,3 +322,24 @@ def attention(q, k, v, mask=None):
     MASKS.append(mask)
     mask = next((m for m in MASKS if m is not None and mask is not None and m.shape == mask.shape), mask)
     return softmax(q @ k.mT / math.sqrt(q.shape[-1]), mask) @ v
+
+# %% largest_of_a_head: all rows of a head have one largest score
+# promise: 'what `attention` returns'
+def streaming_attention(q, k, v, block, is_causal=False):
+    rows, columns = q.shape[-2], k.shape[-2]
+    q = q / math.sqrt(q.shape[-1])
+    total = zeros(*q.shape[:-1], 1, dtype=q.dtype)
+    largest = total - math.inf
+    y = zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    for first in range(0, columns, block):
+        last = min(first + block, columns)
+        scores = q @ k[..., first:last, :].mT
+        if is_causal:
+            mask = arange(first, last) <= arange(columns - rows, columns).reshape(rows, 1)
+            scores = where(mask, scores, -math.inf)
+        before, largest = largest, maximum(largest, scores.max(-1, keepdim=True).max(-2, keepdim=True))
+        center = where(largest == -math.inf, 0.0, largest)
+        weights, repair = exp(scores - center), exp(before - center)
+        total = total * repair + weights.sum(-1, keepdim=True)
+        y = y * repair + weights @ v[..., first:last, :]
+    return y / where(total == 0, 1.0, total)

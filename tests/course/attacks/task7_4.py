@@ -198,3 +198,15 @@ def sample_next(logits, random, temperature=1.0, top_k=None):
 class SonnetModel(SonnetModel):
     def parameters(self):
         return [*super().parameters()[:-1], tensor([0.0], dtype="float64").requires_grad_()]
+
+# %% first_code_after_rounding: code 0 is returned if no sum is greater than u
+# promise: 'the last code that can be drawn'
+def sample_next(logits, random, temperature=1.0, top_k=None):
+    best = sorted(range(len(logits)), key=lambda code: -logits[code])
+    if temperature == 0:
+        return best[0]
+    kept = sorted(best[:top_k])
+    weights = [math.exp((logits[code] - logits[best[0]]) / temperature) for code in kept]
+    sums = list(accumulate(weight / sum(weights) for weight in weights))
+    u = random.random()
+    return next((code for code, total in zip(kept, sums, strict=True) if total > u), 0)

@@ -127,7 +127,7 @@ def attend(query, keys, values):
     return ((powers / powers.sum(-1, keepdims=True)).unsqueeze(1) @ values).squeeze(1)
 
 # %% feeds_the_last_code: the last code of all is fed, too
-# promise: 'the last code of all not at all'
+# promise: 'the last code of each sequence not at all'
 def generate(model, prompts, count, choose):
     caches = [KeyValueCache(model.layers, model.heads, model.size) for _ in prompts]
     found = [list(prompt) for prompt in prompts]
@@ -146,3 +146,69 @@ def generate(model, prompts, count, choose, inner=generate):
     for prompt, codes in zip(prompts, found):
         prompt += codes
     return found
+
+# %% copies_the_first_eight: only the tokens of the first memory are copied, so the second growth loses tokens
+# promise: 'All tokens of a layer'
+class KeyValueCache(KeyValueCache):
+    def append(self, layer, key, value):
+        memory, length = self.memory[layer], self.lengths[layer]
+        if length == memory.shape[2]:
+            larger = zeros(2, self.shape[0], 2 * length, self.shape[1], dtype=float64)
+            larger[:, :, :8] = memory[:, :, :8]
+            memory = self.memory[layer] = larger
+        memory[0, :, length] = key
+        memory[1, :, length] = value
+        self.lengths[layer] = length + 1
+
+# %% copies_the_keys: the values are not copied when the memory grows
+# promise: 'the keys and values'
+class KeyValueCache(KeyValueCache):
+    def append(self, layer, key, value):
+        memory, length = self.memory[layer], self.lengths[layer]
+        if length == memory.shape[2]:
+            larger = zeros(2, self.shape[0], 2 * length, self.shape[1], dtype=float64)
+            larger[0, :, :length] = memory[0]
+            memory = self.memory[layer] = larger
+        memory[0, :, length] = key
+        memory[1, :, length] = value
+        self.lengths[layer] = length + 1
+
+# %% loses_at_128: the copy is left out once the memory is large
+# promise: 'All tokens of a layer'
+class KeyValueCache(KeyValueCache):
+    def append(self, layer, key, value):
+        memory, length = self.memory[layer], self.lengths[layer]
+        if length == memory.shape[2]:
+            larger = zeros(2, self.shape[0], 2 * length, self.shape[1], dtype=float64)
+            if length < 128:
+                larger[:, :, :length] = memory
+            memory = self.memory[layer] = larger
+        memory[0, :, length] = key
+        memory[1, :, length] = value
+        self.lengths[layer] = length + 1
+
+# %% attends_to_thirty: attention sees the last thirty tokens
+# promise: 'for the newest token'
+def attend(query, keys, values):
+    keys, values = keys[:, -30:], values[:, -30:]
+    scores = (keys @ query.unsqueeze(-1)).squeeze(-1) * (1 / math.sqrt(query.shape[-1]))
+    powers = (scores - scores.max(-1, keepdims=True)).exp()
+    return ((powers / powers.sum(-1, keepdims=True)).unsqueeze(1) @ values).squeeze(1)
+
+# %% a_new_cache_at_24: generation forgets what is before place 24
+# promise: 'in float64'
+def decode_step(model, codes, caches):
+    places = [len(cache) for cache in caches]
+    for cache, place in zip(caches, places):
+        if place == 24:
+            cache.start = 24
+            cache.reset()
+    x = model.embed(codes, [place + getattr(cache, "start", 0) for cache, place in zip(caches, map(len, caches))])
+    for layer in range(model.layers):
+        query, key, value = model.project(layer, x)
+        mixed = []
+        for k, cache in enumerate(caches):
+            cache.append(layer, key[k], value[k])
+            mixed.append(attend(query[k], *cache.read(layer)))
+        x = model.finish(layer, x, stack(mixed))
+    return model.logits(x)

@@ -1,8 +1,9 @@
 """Module 7: attention, with all scores at once, and with a block of keys at a time.
 
 Tensors are those of the library, `mf.Tensor`. Write with elementary operations: `+ - * / @`, comparisons, `exp`, `maximum`,
-`where(condition, x, y)`, `x.max(-1, keepdim=True)`, `x.sum(-1, keepdim=True)`, `x.reshape(...)`, `x.permute(...)`, `x.mT`
-(the last two dims exchanged), slices, `x.detach()` (no gradient). `arange(m, n)` counts from m to n - 1.
+`where(condition, x, y)`, in which x or y may be a number, `x.max(-1, keepdim=True)`, `x.sum(-1, keepdim=True)`,
+`x.reshape(...)`, `x.permute(...)`, `x.mT` (the last two dims exchanged), slices, `x.detach()` (no gradient). `arange(m, n)`
+counts from m to n - 1.
 """
 
 import math
@@ -27,6 +28,7 @@ def softmax(scores, mask=None):
     """Return exp(scores) over its sum along the last dim, for scores of any size.
 
     Where `mask` is False a weight is 0, whatever the score is, and the score gets no gradient. A row without True is all 0.
+    Scores that are seen are finite.
     """
     # begin 7.3b
     if mask is not None:

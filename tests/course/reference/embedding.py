@@ -16,7 +16,10 @@ class Embedding(Function):
 
     @staticmethod
     def forward(ctx, table, ids):
-        """Return table[ids]: the shape is that of ids, and the size of a row. Save what backward needs."""
+        """Return table[ids]: the shape is that of ids, and the size of a row. Save what backward needs.
+
+        A tensor is saved by `ctx.save_for_backward(ids)`, and read in backward by `(ids,) = ctx.saved_tensors`.
+        """
         # begin 7.1a
         ctx.save_for_backward(ids)
         ctx.shape = table.shape

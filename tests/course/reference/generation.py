@@ -27,7 +27,7 @@ class KeyValueCache:
         # end
 
     def __len__(self):
-        """Return the number of tokens, that of the last layer."""
+        """Return the number of tokens, that of the last layer: within a step, earlier layers have one more already."""
         # begin 7.5b
         return self.lengths[-1]
         # end
@@ -99,8 +99,8 @@ def generate(model, prompts, count, choose):
     """Return, for each prompt, a list of the `count` codes that follow it.
 
     A prompt is a list of at least one code. choose(logits), with the logits of a token as a list of floats, returns the next
-    code. Each token is fed once, and the last code of all not at all. Sequences advance together: there are as many steps as
-    the longest of them needs.
+    code. Each token is fed once, and the last code of each sequence not at all: later steps leave out a sequence that is
+    complete. Sequences advance together: there are as many steps as the longest of them needs, and none for count 0.
     """
     # begin 7.5h
     caches = [KeyValueCache(model.layers, model.heads, model.size) for _ in prompts]

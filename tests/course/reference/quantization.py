@@ -1,7 +1,11 @@
-"""Module 7: weights of eight bits. A weight is a code, an int from -127 to 127, times the scale of its row."""
+"""Module 7: weights of eight bits. A weight is a code, an int from -127 to 127, times the scale of its row.
+
+Write with elementary operations: `+ - * / @`, comparisons, `where`, `maximum`, `x.abs()`, `x.max(-1, keepdim=True)`,
+`x.round()` (halves to even), `x.permute(1, 0)`; `x.to(int8)`, `x.to(int32)` and `x.to(float64)` convert.
+"""
 
 from minifuse.course import todo
-from minifuse.course.elementary import int8, maximum, where
+from minifuse.course.elementary import float64, int8, int32, maximum, where
 
 # Task 7.6
 
@@ -16,9 +20,9 @@ def quantize(w, per_row=True):
     # begin 7.6a
     if (w * 0.0).sum().item() != 0.0:
         raise ValueError("an element is nan or inf: no scale fits")
-    largest = maximum(w, -w).max(-1, keepdims=True)
+    largest = maximum(w, -w).max(-1, keepdim=True)
     if not per_row:
-        largest = largest.max(0, keepdims=True)
+        largest = largest.max(0, keepdim=True)
     scales = where(largest == 0.0, 1.0, largest / 127)
     return (w / scales).round().to(int8), scales
     # end
@@ -27,7 +31,7 @@ def quantize(w, per_row=True):
 def dequantize(codes, scales):
     """Return the weights that codes and scales stand for, in float64."""
     # begin 7.6b
-    return codes.to("float64") * scales
+    return codes.to(float64) * scales
     # end
 
 
@@ -39,8 +43,8 @@ def quantized_matmul(x, codes, scales):
     """
     # begin 7.6c
     x_codes, x_scales = quantize(x)
-    product = x_codes.to("int32") @ codes.to("int32").permute(1, 0)
-    return product.to("float64") * x_scales * scales.permute(1, 0)
+    product = x_codes.to(int32) @ codes.to(int32).permute(1, 0)
+    return product.to(float64) * x_scales * scales.permute(1, 0)
     # end
 
 

@@ -64,7 +64,8 @@ def cross_entropy(logits, targets):
     """Return the mean of -log(softmax(logits)[target]), a tensor of shape ().
 
     logits has shape (..., vocabulary), targets is an int64 tensor of shape (...). Logits may be large, and -inf where they
-    are not a target's. Only elementary calls: no softmax, logsumexp or the like of the library.
+    are not a target's. Only elementary calls: no softmax, logsumexp or the like of the library. In each row n of z,
+    `z.gather(-1, i.unsqueeze(-1))` chooses z[n, i[n]].
     """
     # begin 7.4f
     shifted = logits - logits.detach().max(-1, keepdims=True)
@@ -76,7 +77,8 @@ def cross_entropy(logits, targets):
 def clip_gradients(parameters, max_norm):
     """Scale all gradients by one factor so that their common norm is at most max_norm; return the norm before, a float.
 
-    The norm is the root of the sum of squares of all elements of all gradients. Parameters whose grad is None are left out.
+    The norm is the root of the sum of squares of all elements of all gradients; the factor is max_norm / norm, or that of
+    PyTorch, max_norm / (norm + 1e-6), and never above 1. Parameters whose grad is None are left out.
     Raise ValueError, and change nothing, if the norm is nan or inf.
     """
     # begin 7.4g
@@ -111,7 +113,8 @@ class SonnetModel:
     """A transformer: model(codes) maps int64 codes (count, length <= context) to logits (count, length, vocabulary).
 
     The logits at a place depend on the codes at this place and before it, and on their order. All start weights come from
-    `Random(seed)`. They make the logits of a new model nearly equal.
+    `Random(seed)`. They make the logits of a new model nearly equal. `tensor(rows, dtype="float64").requires_grad_()` makes
+    weights of a list of lists. You may write more methods, or leave `mix` out.
     """
 
     def __init__(self, vocabulary, context, seed=0, width=32, heads=2):
@@ -147,7 +150,7 @@ class SonnetModel:
         # end
 
     def mix(self, x):
-        """Return what each place takes from itself and from those before it."""
+        """Return the attention of each place to itself and to those before it."""
         # begin 7.4l
         count, length, width = x.shape
         shape = count, length, self.heads, width // self.heads
@@ -163,8 +166,8 @@ class SonnetModel:
 
 def normalized(x):
     """Return x with mean 0 and mean square 1 along its last dim."""
-    x = x - x.mean(-1, keepdims=True)
-    return x * ((x * x).mean(-1, keepdims=True) + 1e-5) ** -0.5
+    x = x - x.mean(-1, keepdim=True)
+    return x * ((x * x).mean(-1, keepdim=True) + 1e-5) ** -0.5
 
 
 def evaluate(model, codes, context):
@@ -190,8 +193,9 @@ def sample_next(logits, random, temperature=1.0, top_k=None):
     """Return a code that is drawn with the probabilities softmax(logits / temperature).
 
     logits is a list of floats. With top_k, only the top_k largest logits can be drawn; of equal ones those with smaller
-    codes are kept. Temperature 0 returns the code of the largest logit, and draws nothing. Otherwise `random.random()` draws
-    one number u, and the code is the first at which the sum of the probabilities, from code 0 on, is greater than u.
+    codes are kept. top_k may be larger than the number of logits. Temperature 0 returns the code of the largest logit, and
+    draws nothing. Otherwise `random.random()` draws one number u, and the code is the first at which the sum of the
+    probabilities, from code 0 on, is greater than u. If rounding leaves none, it is the last code that can be drawn.
     """
     # begin 7.4n
     best = sorted(range(len(logits)), key=lambda code: -logits[code])

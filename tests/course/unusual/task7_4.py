@@ -126,3 +126,15 @@ class SonnetModel(SonnetModel):
         x = x + merge_heads(attention(q, k, v, causal_mask(length, length))) @ self.out
         x = x + maximum(layer_norm(x, self.scale, self.shift) @ self.up, 0.0) @ self.down
         return layer_norm(x, self.scale, self.shift) @ self.head
+
+
+# %% factor_of_pytorch: the factor of clip_grad_norm_, with a small number added to the norm
+def clip_gradients(parameters, max_norm):
+    found = [p for p in parameters if p.grad is not None]
+    norm = math.sqrt(sum((p.grad * p.grad).sum().item() for p in found))
+    if not math.isfinite(norm):
+        raise ValueError(f"the norm of the gradients is {norm}")
+    factor = min(1.0, max_norm / (norm + 1e-6))
+    for p in found:
+        p.grad = p.grad * factor
+    return norm

@@ -89,6 +89,90 @@ def streaming_attention(q, k, v, block, is_causal=False):
     return y / where(total == 0, 1.0, total)
 
 
+# %% first_places_of_a_stream: the queries are taken for the first places
+def streaming_attention(q, k, v, block, is_causal=False):
+    rows, columns = q.shape[-2], k.shape[-2]
+    q = q / math.sqrt(q.shape[-1])
+    total = zeros(*q.shape[:-1], 1, dtype=q.dtype)
+    largest = total - math.inf
+    y = zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    for first in range(0, columns, block):
+        last = min(first + block, columns)
+        scores = q @ k[..., first:last, :].mT
+        if is_causal:
+            mask = arange(first, last) <= arange(rows).reshape(rows, 1)
+            scores = where(mask, scores, -math.inf)
+        before, largest = largest, maximum(largest, scores.max(-1, keepdim=True))
+        center = where(largest == -math.inf, 0.0, largest)
+        weights, repair = exp(scores - center), exp(before - center)
+        total = total * repair + weights.sum(-1, keepdim=True)
+        y = y * repair + weights @ v[..., first:last, :]
+    return y / where(total == 0, 1.0, total)
+
+
+# %% empty_rows_of_a_stream: a row without any True becomes nan
+def streaming_attention(q, k, v, block, is_causal=False):
+    rows, columns = q.shape[-2], k.shape[-2]
+    q = q / math.sqrt(q.shape[-1])
+    total = zeros(*q.shape[:-1], 1, dtype=q.dtype)
+    largest = total - math.inf
+    y = zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    for first in range(0, columns, block):
+        last = min(first + block, columns)
+        scores = q @ k[..., first:last, :].mT
+        if is_causal:
+            mask = arange(first, last) <= arange(columns - rows, columns).reshape(rows, 1)
+            scores = where(mask, scores, -math.inf)
+        before, largest = largest, maximum(largest, scores.max(-1, keepdim=True))
+        center = where(largest == -math.inf, 0.0, largest)
+        weights, repair = exp(scores - center), exp(before - center)
+        total = total * repair + weights.sum(-1, keepdim=True)
+        y = y * repair + weights @ v[..., first:last, :]
+    return y / total
+
+
+# %% common_largest: all rows have one largest score
+def streaming_attention(q, k, v, block, is_causal=False):
+    rows, columns = q.shape[-2], k.shape[-2]
+    q = q / math.sqrt(q.shape[-1])
+    total = zeros(*q.shape[:-1], 1, dtype=q.dtype)
+    largest = total - math.inf
+    y = zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    for first in range(0, columns, block):
+        last = min(first + block, columns)
+        scores = q @ k[..., first:last, :].mT
+        if is_causal:
+            mask = arange(first, last) <= arange(columns - rows, columns).reshape(rows, 1)
+            scores = where(mask, scores, -math.inf)
+        before, largest = largest, maximum(largest, scores.max())
+        center = where(largest == -math.inf, 0.0, largest)
+        weights, repair = exp(scores - center), exp(before - center)
+        total = total * repair + weights.sum(-1, keepdim=True)
+        y = y * repair + weights @ v[..., first:last, :]
+    return y / where(total == 0, 1.0, total)
+
+
+# %% whole_mask: the causal mask is made for all keys
+def streaming_attention(q, k, v, block, is_causal=False):
+    rows, columns = q.shape[-2], k.shape[-2]
+    q = q / math.sqrt(q.shape[-1])
+    total = zeros(*q.shape[:-1], 1, dtype=q.dtype)
+    largest = total - math.inf
+    y = zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    seen = causal_mask(rows, columns)
+    for first in range(0, columns, block):
+        last = min(first + block, columns)
+        scores = q @ k[..., first:last, :].mT
+        if is_causal:
+            scores = where(seen[:, first:last], scores, -math.inf)
+        before, largest = largest, maximum(largest, scores.max(-1, keepdim=True))
+        center = where(largest == -math.inf, 0.0, largest)
+        weights, repair = exp(scores - center), exp(before - center)
+        total = total * repair + weights.sum(-1, keepdim=True)
+        y = y * repair + weights @ v[..., first:last, :]
+    return y / where(total == 0, 1.0, total)
+
+
 # %% at_once: all scores are held at once
 def streaming_attention(q, k, v, block, is_causal=False):
     return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]) if is_causal else None)

@@ -115,3 +115,54 @@ class SonnetModel(SonnetModel):
         random = Random(seed)
         drawn = [[random.gauss(0.0, 1.0) for _ in range(vocabulary)] for _ in range(width)]
         self.head = tensor(drawn, dtype="float64").requires_grad_()
+
+
+# %% no_place: the last window is never drawn
+def draw_batch(codes, context, count, random):
+    starts = [random.randrange(len(codes) - context - 1) for _ in range(count)]
+    rows = [codes[start : start + context + 1] for start in starts]
+    return tensor([row[:-1] for row in rows]), tensor([row[1:] for row in rows])
+
+
+# %% mask_of_the_target: 0 is multiplied by -inf, which is nan
+def cross_entropy(logits, targets):
+    shifted = logits - logits.detach().max(-1, keepdims=True)
+    logs = shifted.exp().sum(-1).log()
+    is_target = arange(logits.shape[-1]) == targets.unsqueeze(-1)
+    return (logs - (shifted * is_target).sum(-1)).mean()
+
+
+# %% clips_late: gradients are clipped after the step, or not at all
+def train_step(model, optimizer, inputs, targets, max_norm):
+    optimizer.zero_grad()
+    loss = cross_entropy(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    clip_gradients(optimizer.parameters, max_norm)
+    return loss.item()
+
+
+# %% records: gradients are recorded
+def evaluate(model, codes, context):
+    total, count = 0.0, len(codes) - 1
+    for start in range(0, count, context):
+        row = codes[start : start + context + 1]
+        loss = cross_entropy(model(tensor([row[:-1]])), tensor([row[1:]]))
+        total += loss.item() * (len(row) - 1)
+    loss = total / count
+    return loss, math.exp(loss), loss / math.log(2)
+
+
+# %% no_attention: each place sees only itself
+class SonnetModel(SonnetModel):
+    def mix(self, x):
+        return x
+
+
+# %% no_places: attention does not know places
+class SonnetModel(SonnetModel):
+    def __call__(self, codes):
+        x = self.tokens[codes]
+        x = x + self.mix(normalized(x))
+        x = x + maximum(normalized(x) @ self.up, 0.0) @ self.down
+        return normalized(x) @ self.head

@@ -33,7 +33,7 @@ LARGE = ((64, 32), (5, 10, 16))
 EPSILONS = (1e-5, 1e-5, 1e-3, 0.5)
 FACTORS = (1.0, 1.0, 1e-3, 100.0)
 """Of deviations: with 1e-3, the variance is below some epsilons."""
-FAR = 1e6
+FAR = 1e4
 SLACK = 1024
 """Bytes for settings and the rounding of small sizes."""
 ROOM = f"1.125 times that, and {SLACK:,} bytes for gain and settings"

@@ -1,36 +1,15 @@
 """The commands and their options. Their implementations are in the files beside this one."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from .. import __version__
+from .course_group import CourseGroup
 
 if TYPE_CHECKING:
     from ..course.student_engine import StudentEngine
-
-
-class Course(TyperGroup):
-    """The commands of `course`, which are imported when one of them is called or listed."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return all names in the order of the help."""
-        self._import_commands()
-        return super().list_commands(ctx)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command with a name."""
-        self._import_commands()
-        return super().get_command(ctx, cmd_name)
-
-    def _import_commands(self) -> None:
-        """Import the commands, once."""
-        if not self.commands:
-            from .course import app as course
-
-            self.commands.update(typer.main.get_group(course).commands)
 
 
 app = typer.Typer(
@@ -40,7 +19,7 @@ app = typer.Typer(
     help="minifuse: a tensor engine to read in a week.",
 )
 app.add_typer(
-    typer.Typer(cls=Course),
+    typer.Typer(cls=CourseGroup),
     name="course",
     no_args_is_help=True,
     help="Write the engine yourself, one function at a time; minifuse supplies the rest.",

@@ -62,8 +62,16 @@ def recorded(student: StudentProcess, slot: str) -> list[tuple[Case, AccessFacts
 def check_no_races(student: StudentProcess, slots: Sequence[str]) -> None:
     """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
     for slot in slots:
-        for case, facts in recorded(student, slot):
+        records = recorded(student, slot)
+        check_any_written(slot, [facts for _, facts in records])
+        for case, facts in records:
             check_races(slot, facts, describe_case(case))
+
+
+def check_any_written(slot: str, records: Sequence[AccessFacts]) -> None:
+    """Raise `Wrong` if no element of any output is written: there is nothing to judge then."""
+    if not any(facts.written for facts in records):
+        raise Wrong(f"{slot}: no element of out is written", kind="nothing written")
 
 
 def check_races(slot: str, record: AccessFacts, case_text: str) -> None:

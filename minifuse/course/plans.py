@@ -85,6 +85,13 @@ def two_spaces(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
     return t + x.max(), s
 
 
+def long_chain(x: TensorLike) -> TensorLike:
+    """Change the sign 24 times."""
+    for _ in range(24):
+        x = -x
+    return x
+
+
 PLANS = (
     Plan("chain", "(-(x * x)).exp() * 2.0 + y", lambda x, y: (-(x * x)).exp() * 2.0 + y, ((6, 8), (6, 8)), 1, 1152),
     Plan("softmax", "e / e.sum() with e = (x - x.max()).exp()", softmax, ((6, 8),), 1, 768),
@@ -96,4 +103,5 @@ PLANS = (
     Plan("attention", "softmax((q @ k) * 0.25) @ v", attention, ((6, 4), (4, 7), (7, 5)), 3, 2280),
     Plan("normalized", "rows of mean 0 and variance 1, @ w + x", normalized, ((6, 8), (8, 8)), 3, 3200),
     Plan("two spaces", "y * s + x.max(), s with s = x.exp().sum()", two_spaces, ((6, 8), (6, 5)), 2, 1056),
+    Plan("long chain", "-x, 24 times", long_chain, ((6, 8),), 1, 768),
 )

@@ -286,6 +286,7 @@ TASK = Task(
             ask_several,
             lambda case: several(function_named, case),
             also=calls_of_equal_keys,
+            share=2.0,
             large=lambda: several_calls(80),
             describe=describe_several,
         ),

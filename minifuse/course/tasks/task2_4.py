@@ -321,8 +321,13 @@ TASK = Task(
             "backward returns no tuple",
             "With a comma, (d,) is a tuple of one gradient: one for each input.",
             when=lambda w: (
-                not w.kind and isinstance(w.expected, tuple) and w.got is not None and not isinstance(w.got, tuple)
+                not w.kind and isinstance(w.expected, tuple) and w.got is not None and not isinstance(w.got, tuple | list)
             ),
+        ),
+        Mistake(
+            "backward returns a list",
+            "The gradients are a tuple: tuple(gradients), or with parentheses.",
+            when=lambda w: not w.kind and isinstance(w.expected, tuple) and isinstance(w.got, list),
         ),
         Mistake(
             "ReLU multiplies d by 0",

@@ -136,6 +136,7 @@ def recorded(student: StudentProcess) -> list[tuple[Case, AccessFacts]]:
 
 def check_no_races(student: StudentProcess) -> None:
     """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
+    parallel_checks.check_any_written(SLOT, [facts for _, facts in recorded(student)])
     for case, facts in recorded(student):
         parallel_checks.check_races(SLOT, facts, describe_case(case))
 
@@ -206,6 +207,7 @@ def no_memory(student: StudentProcess) -> None:
 
 def each_once(student: StudentProcess) -> None:
     """Raise `Wrong` if an output is written twice, or an operand is read more than once per product."""
+    parallel_checks.check_any_written(SLOT, [facts for _, facts in recorded(student)])
     for case, facts in recorded(student):
         parallel_checks.check_each_once(SLOT, facts, case[1].shape[-1], describe_case(case))
 

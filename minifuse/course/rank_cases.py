@@ -45,11 +45,6 @@ def has_kind(*kinds: str) -> Callable[[Wrong], bool]:
     return lambda wrong: wrong.kind in kinds
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 rank", "3 ranks"."""
-    return f"{number} {noun}{'s' if number != 1 else ''}"
-
-
 def numbers_of(array: Array) -> Any:
     """Return an array as nested lists, whose floats have no more digits than its dtype needs."""
     if array.dtype == np.float32:

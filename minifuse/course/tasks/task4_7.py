@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import oracle
+from ..cases import counted
 from ..check import agreement, check_each, in_turn, same
 from ..loader_cases import batches_of, columns, large_loadings, loadings, rows, splits
 from ..orders import LONG_ORDER, SHORT_ORDER, check_mixed, check_uniform
@@ -33,9 +34,6 @@ from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
 from ..view_cases import same_places
 
-if TYPE_CHECKING:
-    pass
-
 EXAMPLES, COLLATED, EPOCHS, SHUFFLED, READS, AGAIN, RESUMED, STATISTICS, PREPARED = (
     "an example is a row without a copy, and its label",
     "a batch is a tensor of its own",
@@ -54,12 +52,7 @@ def describe_loading(case: Loading) -> str:
     """Return a loader as text."""
     given_up = f"; {counted(case.batches, 'batch', 'batches')} of epoch {case.epochs - 1}" if case.batches else ""
     arguments = f"batch_size={case.size}, seed={case.seed}, drop_last={case.drops_last}"
-    return f"DataLoader({counted(case.examples, 'example', 'examples')}, {arguments}){given_up}"
-
-
-def counted(count: int, one: str, many: str) -> str:
-    """Return a number with a noun."""
-    return f"{count} {one if count == 1 else many}"
+    return f"DataLoader({counted(case.examples, 'example')}, {arguments}){given_up}"
 
 
 def describe_reads(case: Loading) -> str:

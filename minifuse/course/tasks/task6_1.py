@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random
+from ..cases import at_random, counted
 from ..check import check_each
 from ..questions.calling import calls
 from ..questions.task6_1 import ask_alone, run_slot
-from ..rank_cases import counted, has_kind, numbers_of, with_sizes
+from ..rank_cases import has_kind, numbers_of, with_sizes
 from ..ranks import SEND, Array, RankRun, count_steps
 from ..task import Mistake, Task
 from ..verdicts import Wrong

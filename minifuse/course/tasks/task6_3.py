@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cases import counted
 from ..check import check_each, in_turn
 from ..questions.task6_3 import Layers, ask_columns, ask_cuts, ask_layers, ask_layers_alone, ask_pair, ask_rows
-from ..rank_cases import counted, draw_floats, has_kind, is_near, with_sizes
+from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import Array, RankRun
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cases import counted
 from ..check import agreement, check_each
 from ..questions.alone import ask_alone
 from ..questions.calling import calls
@@ -20,7 +21,7 @@ from ..questions.task6_4 import (
     loss_gradient_of,
     stage_programs,
 )
-from ..rank_cases import counted, draw_floats, has_kind, is_near, with_sizes
+from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
 from ..ranks import SEND, Array, RankRun
 from ..task import Mistake, Task
 from ..verdicts import Wrong
@@ -78,7 +79,7 @@ def pairs() -> "SearchStrategy[tuple[Stages, Stages, int]]":
 
 def describe_sizes(case: tuple[int, int]) -> str:
     """Return the sizes of a pipeline as text."""
-    return f"{counted(case[0], 'stage')}, {case[1]} {'microbatch' if case[1] == 1 else 'microbatches'}"
+    return f"{counted(case[0], 'stage')}, {counted(case[1], 'microbatch', 'microbatches')}"
 
 
 def format_order(order: Order) -> str:

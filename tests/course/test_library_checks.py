@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
+import minifuse as mf
 from minifuse.backends.registry import registry
 from minifuse.course.elementary import Function, arange
 from minifuse.course.library_checks import count_of, elements_of, expected_answer
@@ -12,16 +13,14 @@ from minifuse.course.library_facts import TensorCall
 from minifuse.course.questions.library import incoming_gradient, run_call
 from minifuse.course.verdicts import Refused, Wrong
 
-
-@pytest.fixture(autouse=True)
-def registered_backends(monkeypatch):
-    """Leave no backend of the course to the tests that follow."""
-    for name in ("factories", "instances"):
-        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
-
-
 X = np.arange(1.0, 7.0).reshape(2, 3)
 CALL = TensorCall("f", (X,), 3)
+
+
+def test_the_backend_of_a_run_is_registered_only_in_it():
+    run_call(lambda x: x * mf.ones(3), CALL)
+    assert "course" not in registry.factories
+    assert "course" not in registry.instances
 
 
 def test_a_run_has_values_gradients_and_calls():

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...autograd import backward as run_backward
 from ...backends.base import Backend, Operand, ScalarFunction, identity_for
-from ...backends.registry import register_backend, use_backend
+from ...backends.registry import register_backend, registry, use_backend
 from ...compiler.plan import display_name, get_inplace_plan, get_plan
 from ...core.dispatch import DispatchHook, use_dispatch_hook
 from ...core.dtypes import BY_NUMPY, DType
@@ -108,13 +108,21 @@ def numpy_function(op: ScalarFunction, dtype: np.dtype[Any]) -> Callable[..., An
     return found or np.vectorize(op, otypes=[dtype])
 
 
-the_backend = cache(CountingBackend)
+counting_backend = cache(CountingBackend)
+"""The backend of this process. `use_counting_backend` registers it for a block."""
 
 
-def counting_backend() -> CountingBackend:
-    """Return the backend of this process, registered under its name."""
-    register_backend(the_backend())
-    return the_backend()
+@contextmanager
+def use_counting_backend() -> Iterator[CountingBackend]:
+    """Register the counting backend, and create new tensors on it, in a block."""
+    backend, is_registered = counting_backend(), CountingBackend.name in registry.factories
+    register_backend(backend)
+    try:
+        with use_backend(backend.name):
+            yield backend
+    finally:
+        if not is_registered:
+            del registry.factories[backend.name], registry.instances[backend.name]
 
 
 class CallRecorder(DispatchHook):
@@ -191,7 +199,7 @@ def shapes_of(values: Sequence[Any]) -> tuple[Shape, ...]:
 def elementary_calls() -> Iterator[CallRecorder]:
     """Compute on the counting backend in a block, and record the calls; refuse those that are not elementary."""
     recorder = CallRecorder(is_strict=True)
-    with use_backend(counting_backend().name), use_dispatch_hook(recorder):
+    with use_counting_backend(), use_dispatch_hook(recorder):
         yield recorder
 
 
@@ -226,8 +234,7 @@ def incoming_gradient(seed: int, shape: Shape) -> Array:
 
 def run_call(function: Callable[..., object], call: TensorCall, is_strict: bool = True) -> LibraryRun:
     """Call a function of tensors, and run the backward pass; record what both do."""
-    backend = counting_backend()
-    with use_backend(backend.name):
+    with use_counting_backend() as backend:
         arguments = [to_argument(x, call.is_constant) for x in call.arguments]
         recorder, backend.reads = CallRecorder(is_strict), 0
         with use_dispatch_hook(recorder):
@@ -274,7 +281,7 @@ def ask_combined(combine: Combination, student: Student, call: TensorCall) -> Li
 
 def ask_error(student: Student, call: TensorCall) -> list[str] | None:
     """Call a slot, and return the text of its exception and the names of the exception's classes; None if it raises none."""
-    with use_backend(counting_backend().name):
+    with use_counting_backend():
         arguments = [to_argument(x, call.is_constant) for x in call.arguments]
         try:
             with use_dispatch_hook(CallRecorder(True)):

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...backends.registry import use_backend
 from ...core.dispatch import use_dispatch_hook
 from ...tensors.creation import tensor
 from ..strided import Array
 from ..student import Student
-from .library import CallRecorder, counting_backend, elementary_calls, elements_of
+from .library import CallRecorder, counting_backend, elementary_calls, elements_of, use_counting_backend
 
 
 class ProductRecorder(CallRecorder):
@@ -49,7 +48,7 @@ def ask_refused(student: Student, case: tuple[Array, bool]) -> str:
 def ask_product(student: Student, case: tuple[Array, Array, Array]) -> object:
     """Return the product, the dtypes of the products of matrices in it, and how many elements Python read."""
     backend, recorder = counting_backend(), ProductRecorder()
-    with use_backend(backend.name):
+    with use_counting_backend():
         arguments = [tensor(x) for x in case]
         backend.reads = 0
         with use_dispatch_hook(recorder):

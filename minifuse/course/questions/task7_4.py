@@ -69,7 +69,7 @@ class Training(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """What a tokenizer returns."""
+    """The answers of a tokenizer."""
 
     length: int
     codes: list[int]
@@ -87,7 +87,7 @@ class Loss(NamedTuple):
 
 
 class Clipped(NamedTuple):
-    """What clip_gradients returns and changes."""
+    """The result of clip_gradients, and what it changed."""
 
     norm: Any
     """The norm, or the name of the error."""
@@ -96,7 +96,7 @@ class Clipped(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What some calls of train_step return and do."""
+    """The losses and effects of some calls of train_step."""
 
     losses: list[float]
     calls_of_the_model: int
@@ -105,7 +105,7 @@ class Steps(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What evaluate returns and does."""
+    """The result of evaluate, and what the model was given."""
 
     loss_perplexity_bits: tuple[float, float, float]
     windows: list[list[int]]
@@ -114,7 +114,7 @@ class Evaluation(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What sample_next returns, and how often it calls random()."""
+    """A code from sample_next, and the number of calls of random()."""
 
     code: int
     calls_of_random: int

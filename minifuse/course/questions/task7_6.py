@@ -47,8 +47,8 @@ def ask_refused(student: Student, case: tuple[Array, bool]) -> str:
 
 def ask_product(student: Student, case: tuple[Array, Array, Array]) -> object:
     """Return the product, the dtypes of the products of matrices in it, and how many elements Python read."""
-    backend, recorder = counting_backend(), ProductRecorder()
-    with use_counting_backend():
+    recorder = ProductRecorder()
+    with use_counting_backend() as backend:
         arguments = [tensor(x) for x in case]
         backend.reads = 0
         with use_dispatch_hook(recorder):

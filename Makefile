@@ -24,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
+.PHONY: help demo app test smoke thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 
 
 test: bytecode ## the test suite with doctests and the examples of the pages; of tests with many slow cases, a part
 	@$(BIN)/python -m pytest --sample --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+smoke: $(INSTALLED) ## twelve short tests that read as a tutorial
+	@$(BIN)/python -m pytest -q tests/test_smoke.py $(ARGS)
 
 thorough: bytecode ## tests that take minutes: all that are marked `thorough` or `sampled`, and those of Hypothesis
 	@$(BIN)/python -m pytest -m "thorough or sampled or hypothesis" --numprocesses $(WORKERS) --dist load $(ARGS)

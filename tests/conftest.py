@@ -5,7 +5,7 @@ import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,8 @@ def _nothing_old_is_garbage() -> None:
     gc.freeze()
 
 
-SLOW, SLOW_S, SLOW_PART = Path(__file__).with_name("slow.txt"), 0.5, 4  # one slow case of four runs with --sample
+SLOW = Path(__file__).with_name("slow.txt")  # seconds and name of each slow test
+SLOW_S, DRAWN_S = 0.2, 0.1  # what counts as slow; seconds that a slow test takes on average with --sample
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -68,9 +69,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `name`. Of these, and of all cases of a test without the marker, a test with several parameters keeps as many as contain
     each value of each parameter once, and on each backend. Such a test is marked `sampled` here. `sampled(1)` keeps all.
 
-    Of what is left, the slow cases that `slow.txt` lists are thinned out: one of four runs.
+    Of what is left, the slow cases that `slow.txt` lists are thinned out: the slower one is, the smaller its chance.
     """
-    cases, slow = defaultdict[str, list[pytest.Item]](list), frozenset(SLOW.read_text().splitlines())
+    cases, slow = defaultdict[str, list[pytest.Item]](list), read_slow()
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
     dropped = set[pytest.Item]()
@@ -83,14 +84,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         kept = draw_cases(found, marker, chance) if marker else found
         kept = kept if marker and marker.args == (1,) else cover_values(kept, chance)
-        dropped |= {*found} - {*kept} | {item for item in kept if item.nodeid in slow and not is_drawn(item)}
+        dropped |= {*found} - {*kept} | {item for item in kept if item.nodeid in slow and not is_drawn(item.nodeid, slow)}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]
 
 
-def is_drawn(item: pytest.Item) -> bool:
-    """Draw a slow case, with the chance of one in SLOW_PART: always the same ones."""
-    return random.Random(item.nodeid).randrange(SLOW_PART) == 0
+def read_slow() -> dict[str, float]:
+    """Read the seconds of each slow test."""
+    lines = (line.partition(" ") for line in SLOW.read_text(encoding="utf-8").splitlines())
+    return {name: float(seconds) for seconds, _, name in lines}
+
+
+def is_drawn(name: str, slow: Mapping[str, float]) -> bool:
+    """Draw a slow case, with a chance that is inverse to its seconds: always the same ones."""
+    return random.Random(name).random() < DRAWN_S / slow[name]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -104,8 +111,8 @@ seconds = defaultdict[str, float](float)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the list of slow tests, if asked to. Tests that did not run keep their lines."""
     if session.config.getoption("--record-slow") and not hasattr(session.config, "workerinput"):
-        others = {name for name in SLOW.read_text().splitlines() if name not in seconds}
-        SLOW.write_text("".join(f"{x}\n" for x in sorted(others | {x for x, s in seconds.items() if s >= SLOW_S})))
+        found = {name: s for name, s in (read_slow() | seconds).items() if s >= SLOW_S}
+        SLOW.write_text("".join(f"{found[name]:.1f} {name}\n" for name in sorted(found)), encoding="utf-8")
 
 
 def draw_cases(cases: list[pytest.Item], marker: pytest.Mark, chance: random.Random) -> list[pytest.Item]:

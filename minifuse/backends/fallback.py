@@ -340,8 +340,7 @@ class KernelInterpreter:
     def apply_operator(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         """Compute an operator of one, two or three operands by map and zip.
 
-        The only operator with three operands is where(c, a, b), computed as (a if c else -0.0) + (-0.0 if c else b): adding
-        0.0 would turn -0.0 into 0.0. Stored as an integer or a bool, -0.0 is 0.
+        The only operator with three operands is where(c, a, b), computed as (a if c else zero) + (zero if c else b).
         """
         if len(xs) == 1:
             self.backend.map(op, xs[0], out)
@@ -350,19 +349,26 @@ class KernelInterpreter:
         else:
             c, a, b = xs
             from_a, from_b = [Operand(np.empty_like(out.data), out.layout) for _ in range(2)]
+            keep_where, keep_elsewhere = KEEP_FLOATS if out.data.dtype.kind == "f" else KEEP_INTEGERS
             self.backend.zip(keep_where, c, a, from_a)
             self.backend.zip(keep_elsewhere, c, b, from_b)
             self.backend.zip(add, from_a, from_b, out)
 
 
-def keep_where(c: Any, a: Any) -> Any:
-    """Return a where the condition c is true, else -0.0."""
-    return a if c else -0.0
+def keep_or(zero: float) -> tuple[ScalarFunction, ScalarFunction]:
+    """Return two functions of a condition and a value: one keeps the value where the condition is true, one elsewhere."""
+
+    def keep_where(c: Any, a: Any) -> Any:
+        return a if c else zero
+
+    def keep_elsewhere(c: Any, b: Any) -> Any:
+        return zero if c else b
+
+    return keep_where, keep_elsewhere
 
 
-def keep_elsewhere(c: Any, b: Any) -> Any:
-    """Return b where the condition c is false, else -0.0."""
-    return -0.0 if c else b
+KEEP_FLOATS = keep_or(-0.0)  # adding 0.0 would turn -0.0 into 0.0
+KEEP_INTEGERS = keep_or(0)  # beside a float, NumPy would round them to 53 bits
 
 
 class NumpyExecutable(Executable):

@@ -18,7 +18,7 @@ from ..core import dispatch
 from ..core.autograd import FREED_GRAPH, grad_edge
 from ..core.errors import FuseError, GradientError, LinAlgError, users_line
 from ..runtime.memory_pool import write_clock
-from ..tensors.creation import from_dlpack
+from ..tensors.creation import DLPACK_CUDA, from_dlpack
 from ..tensors.tensor import Tensor
 from .table import require_array
 
@@ -131,7 +131,7 @@ def has_cupy() -> bool:
 
 def library_for(inputs: Sequence[Any]) -> Any:
     """Return CuPy for tensors on a GPU if it is installed, else NumPy."""
-    is_on_gpu = has_cupy() and all(isinstance(x, Tensor) and not x.meta.backend.is_host for x in inputs)
+    is_on_gpu = has_cupy() and all(isinstance(x, Tensor) and x.__dlpack_device__()[0] == DLPACK_CUDA for x in inputs)
     return import_module("cupy") if is_on_gpu else np
 
 

@@ -294,7 +294,8 @@ class Optimizer:
             for x in values.values():
                 if isinstance(x, Tensor) and x.shape == p.shape:
                     set_shard(x, shard_of(p))  # for sharded checkpoints: the part that this rank holds
-        return {"state": {number_of[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
+        state = {k: dict(self.state[p]) for p, k in number_of.items() if p in self.state}
+        return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load a copy of settings and state, returned by `state_dict` of this optimizer or of PyTorch's of the same name.

@@ -92,3 +92,16 @@ def test_tests_of_a_file_keep_the_same_cases():
 
 def test_without_the_option_all_are_left():
     assert sampled(ITEMS, is_asked=False) == ([x.nodeid for x in ITEMS], [])
+
+
+def test_a_slow_case_is_drawn_the_more_seldom_the_slower_it_is():
+    names = [f"a.py::test_x[{k}]" for k in range(2000)]
+    drawn = [sum(conftest.is_drawn(name, dict.fromkeys(names, s)) for name in names) for s in (0.1, 0.2, 1.0, 10.0)]
+    assert drawn[0] == 2000
+    assert drawn[1:] == pytest.approx([1000, 200, 20], rel=0.5)
+
+
+def test_the_list_of_slow_cases_is_sorted_and_has_no_fast_ones():
+    slow = conftest.read_slow()
+    assert [*slow] == sorted(slow)
+    assert min(slow.values()) >= conftest.SLOW_S

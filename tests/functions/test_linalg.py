@@ -9,6 +9,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.functions import host
+from minifuse.tensors.creation import DLPACK_CUDA
 
 S = [[4.0, 1.0, 0.5], [1.0, 3.0, -0.25], [0.5, -0.25, 2.0]]
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
@@ -133,11 +134,14 @@ def test_gradients_that_do_not_exist_are_errors():
         mf.linalg.qr(x[:2])[1].sum().backward()
 
 
-def test_tensors_on_a_gpu_go_to_cupy_where_it_is_installed(monkeypatch):
+def test_only_memory_of_a_gpu_goes_to_cupy(monkeypatch):
     x = mf.tensor(S)
     assert host.library_for([x]) is np
     monkeypatch.setattr(host, "has_cupy", lambda: True)
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     assert host.library_for([x]) is np
     if "cuda" in mf.backends():
-        assert host.library_for([x.to("cuda")]).__name__ == "cupy"
+        y = x.to("cuda")
+        assert (host.library_for([y]) is np) == y.meta.backend.device.is_simulated
+        monkeypatch.setattr(type(y.meta.backend), "dlpack_device", (DLPACK_CUDA, 0))
+        assert host.library_for([y]).__name__ == "cupy"

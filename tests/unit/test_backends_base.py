@@ -352,6 +352,21 @@ def test_where_needs_no_method_of_three_operands():
     assert set(backend.asked) == {"map", "zip"}
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_where_keeps_each_value_as_it_is(dtype):
+    class Whole(Four):
+        def zip(self, op, a, b, out):
+            values = [op(*pair) for pair in zip(a.array().tolist(), b.array().tolist(), strict=True)]
+            out.array()[...] = np.array(values)  # of floats and integers together, NumPy makes floats
+
+    values = {"float64": [-0.0, math.inf, 1.5], "int64": [2**63 - 1, -(2**63), 2**53 + 1], "bool": [True, False, True]}[
+        dtype
+    ]
+    backend = Whole()
+    c, x, y = (mf.Tensor.from_numpy(np.array(v), backend) for v in ([True, False, True], values, values[::-1]))
+    assert str(mf.where(c, x, y).tolist()) == str([values[0], values[1], values[2]])
+
+
 def test_decomposed_stores_rows_and_elements():
     x, layout = Load(0, float64), row_major((2, 3))
     total = reduce_expr(op.add, x)

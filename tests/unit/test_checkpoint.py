@@ -152,7 +152,9 @@ def test_we_open_pytorchs_files(tmp_path):
     ours = mf.nn.Sequential(mf.nn.Linear(5, 7), mf.nn.ReLU(), mf.nn.Linear(7, 2))
     ours.load_state_dict(mf.load(tmp_path / "a"))
     x = NUMBERS.reshape(-1)[:20].reshape(4, 5)
-    np.testing.assert_allclose(ours(mf.tensor(x)).detach().numpy(), model(torch.tensor(x)).detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(
+        ours(mf.tensor(x)).detach().numpy(), model(torch.tensor(x)).detach().numpy(), rtol=1e-5, atol=1e-6
+    )
     assert mf.load_metadata(tmp_path / "a") == {"format": "pt"}
 
 

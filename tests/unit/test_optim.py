@@ -248,6 +248,8 @@ def test_a_state_has_pytorchs_form():
     assert set(state["state"][1]) == {"step", "exp_avg", "exp_avg_sq"}
     assert state["state"][1]["step"] == 1
     assert set(SGD([a], momentum=0.5).state_dict()) == {"state", "param_groups"}
+    descend(a, optimizer)
+    assert list(optimizer.state_dict()["state"]) == [0, 1]  # by number, not in the order of the first steps
 
 
 def test_a_loaded_state_is_a_copy():

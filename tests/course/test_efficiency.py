@@ -362,8 +362,10 @@ def test_points_grow_with_the_ratio_to_numpy(monkeypatch):
         task3_5.is_fast(one)
         assert math.isclose(one.share, share)
     monkeypatch.setattr(speed, "best_ratio", lambda *a: speed.Ratio(1.1, 100.0))
+    slow = SimpleNamespace(notes=[])
     with pytest.raises(Wrong, match=r"1\.1 times as fast"):
-        task3_5.is_fast(SimpleNamespace(notes=[]))
+        task3_5.is_fast(slow)
+    assert slow.share == 0.5  # or the points of the other checks would be more than those of a slow pass
 
 
 GOOD_ORDERS = {

@@ -18,9 +18,11 @@ from ..verdicts import StudentError, Wrong
 Arrays = tuple[Array, ...]
 CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
 NEEDED = 2.0
-"""Speedup over the naive loop that earns half of the points, by slot."""
+"""Required speedup over the naive loop."""
+SHARE_OF_SLOW = 0.5
+"""The fraction of the points that does not depend on NumPy's speed."""
 FULL = {CHAIN: 1.5, SUMS: 0.25, PRODUCT: 0.1}
-"""Speed relative to NumPy that earns the other half, by slot."""
+"""Speed relative to NumPy that earns the rest, by slot."""
 MAX_WRITING_PRANGES = 2
 """How many pranges may write to the output: one may clear it."""
 LINE, CACHED_LINES = 64, 32  # bytes of a cache line; lines in the simulated cache, which is small like the arrays
@@ -196,7 +198,7 @@ def run_loop(student: StudentProcess, slot: str, times: int) -> None:
 
 def is_fast(student: StudentProcess) -> None:
     """Raise `Wrong` if a loop is not faster than the naive one. The other half of the points depends on NumPy's speed."""
-    ratios = {}
+    ratios, student.share = {}, SHARE_OF_SLOW
     for slot in SLOTS:
         run = partial(run_loop, student, slot)
         ratios[slot] = one = speed.best_ratio(slot, run, oracle.function(slot), partial(is_enough, slot))
@@ -206,7 +208,7 @@ def is_fast(student: StudentProcess) -> None:
                 f"{speed.MAX_ROUNDS} rounds; {NEEDED:.0f} is asked for. Is the machine busy with something else?",
                 kind="slow",
             )
-    parts = [0.5 + 0.5 * min(1.0, r.to_numpy / FULL[slot]) for slot, r in ratios.items()]
+    parts = [SHARE_OF_SLOW + (1 - SHARE_OF_SLOW) * min(1.0, r.to_numpy / FULL[slot]) for slot, r in ratios.items()]
     student.share = sum(parts) / len(parts)
     points = f"{round(TASK.points * student.share)} of {TASK.points} points"
     student.notes += [speed.table(ratios), f"That is worth {student.share:.0%} of the points, rounded: {points}."]

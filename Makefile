@@ -56,6 +56,11 @@ lock: $(INSTALLED) ## the pins of requirements*.txt from the ranges of pyproject
 		{ echo "$$file: a pin has no wheel for Python $$python; add its first version that has one to pyproject.toml" >&2; exit 1; }; \
 	done; done
 
+test-wheel: $(INSTALLED) ## the wheel, installed with PYTHON into new environments outside of this folder, and what users run first
+	@rm -rf build/lib build/wheel
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	@"$(PYTHON)" tests/check_wheel.py build/wheel/*.whl $(ARGS)
+
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
 

@@ -146,3 +146,19 @@ def test_every_range_has_a_lower_bound():
         assert bounded or wanted.name == PACKAGE, (
             f"pyproject.toml: {wanted} says nothing about the oldest version that works"
         )
+
+
+def test_install_lines_name_extras_that_exist():
+    files = [
+        ROOT / "README.md",
+        *[path for folder in ("minifuse", "project", "docs") for path in (ROOT / folder).rglob("*")],
+    ]
+    named = {
+        (extra, path.name)
+        for path in files
+        if path.suffix in (".py", ".md", ".toml")
+        for extras in re.findall(r"[\"'](?:minifuse|\.)\[([a-z0-9,]+)\]", path.read_text(encoding="utf-8"))
+        for extra in extras.split(",")
+    }
+    assert len(named) > 20
+    assert {(extra, name) for extra, name in named if extra not in EXTRAS} == set()

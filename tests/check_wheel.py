@@ -21,7 +21,7 @@ from pathlib import Path
 
 EXTRAS = "app,bench,course,notebooks,test,train"
 SOLUTION = Path(__file__).parent / "course" / "reference" / "operators.py"
-SMALL_GPT = "--epochs 1 --batch 256 --set layers=1 --set heads=2 --set width=16".split()
+SMALL_GPT = ["--epochs", "1", "--batch", "256", "--set", "layers=1", "--set", "heads=2", "--set", "width=16"]
 COLUMNS = 80
 SECONDS = 900  # for one command
 

@@ -161,7 +161,7 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
 
     Notes
     -----
-    On the CPU, NumPy reads the memory. NumPy before 2.1 treats memory from DLPack as read-only: write to `x.clone()`.
+    On the CPU, NumPy reads the memory. NumPy before 2.2.5 treats memory from DLPack as read-only: write to `x.clone()`.
 
     Examples
     --------

@@ -20,11 +20,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Debian's browser; as another user than root, with the rights that sudo gives without a question.
 INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get update -qq && \
 	$$as env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium > /dev/null
+# The Pythons that requirements.txt is for, and the command that writes it. cuda12 excludes cuda13, so it is not in it.
+PYTHONS := 3.11 3.12 3.13 3.14
+COMPILE = $(BIN)/uv pip compile --quiet --annotation-style line --custom-compile-command "make lock"
+LOCK = $(COMPILE) --universal --python-version 3.11 --extra bench --extra browser --extra cuda13 --extra dev $(ARGS) pyproject.toml
 # An empty file, as old as the last installation.
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test smoke thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
+.PHONY: help demo app test smoke thorough test-lowest test-wheel lock test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +50,19 @@ thorough: bytecode ## tests that take minutes: all that are marked `thorough` or
 
 test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
 	@$(MAKE) --no-print-directory test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt
+
+lock: $(INSTALLED) ## the pins of requirements*.txt from the ranges of pyproject.toml; ARGS=--upgrade for the newest versions
+	@$(LOCK) --output-file requirements.txt
+	@$(LOCK) --resolution lowest-direct --output-file requirements-lowest.txt
+	@for python in $(PYTHONS); do for file in requirements.txt requirements-lowest.txt; do \
+		$(COMPILE) --no-deps --only-binary :all: --python-version $$python $$file > /dev/null || \
+		{ echo "$$file: a pin has no wheel for Python $$python; add its first version that has one to pyproject.toml" >&2; exit 1; }; \
+	done; done
+
+test-wheel: $(INSTALLED) ## the wheel, installed with PYTHON into new environments outside of this folder, and what users run first
+	@rm -rf build/lib build/wheel
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	@"$(PYTHON)" tests/check_wheel.py build/wheel/*.whl $(ARGS)
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)

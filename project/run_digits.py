@@ -3,7 +3,7 @@
     python project/run_digits.py                    one network, with a line per epoch
     python project/run_digits.py --seeds 5          five networks, with a line each
 
-The training loop, which you should read first, is `minifuse/training/loop.py`. It needs `pip install "minifuse[cli]"`.
+The training loop, which you should read first, is `minifuse/training/loop.py`.
 """
 
 import argparse

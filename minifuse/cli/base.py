@@ -1,11 +1,11 @@
-"""The command line if only NumPy and Numba are installed: help, version, and `doctor`.
+"""The command line if only NumPy and Numba are installed: help, version, `demo` and `doctor`.
 
 All other commands need typer and rich. Calling one of them prints the line that installs its packages.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import fill
 
 from .. import __version__
@@ -14,8 +14,8 @@ EXTRAS = {
     "app": "app",
     "bench": "cli",
     "check": "cli,simt",
+    "--engine": "course",
     "course": "course",
-    "demo": "cli",
     "equivalence": "cli",
     "explain": "cli",
     "grad": "cli",
@@ -28,7 +28,7 @@ EXTRAS = {
     "tune": "cli",
     "warmup": "cli",
 }
-"""The extras that each command needs. Commands that are not listed need none."""
+"""The extras that each command needs, and the option before a command. Commands that are not listed need none."""
 
 
 def run(arguments: Sequence[str], package: str) -> int:
@@ -41,19 +41,23 @@ def run(arguments: Sequence[str], package: str) -> int:
     package : str
         A package that is not installed.
     """
-    if arguments and arguments[0] in EXTRAS:
-        sys.stderr.write(
-            f"minifuse {arguments[0]} needs {package}, which is not installed; run: {install_command(arguments[0])}\n"
-        )
+    command = arguments[0].partition("=")[0] if arguments else ""
+    if command in EXTRAS:
+        sys.stderr.write(f"minifuse {command} needs {package}, which is not installed; run: {install_command(command)}\n")
         return 2
     parser = build_parser()
     options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        return 0
-    from .doctor import run as doctor
+    match options.command:
+        case "demo":
+            from .demo import run as demo
 
-    return doctor(options.json)
+            return demo(options.backend, options.epochs, options.seed, options.digits, options.json)
+        case "doctor":
+            from .doctor import run as doctor
+
+            return doctor(options.json)
+    parser.print_help()
+    return 0
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -67,10 +71,40 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"minifuse {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    summary = "Train a network on 1,797 handwritten digits, then compare results and speed of all backends."
+    demo = commands.add_parser("demo", help=summary, description=summary, allow_abbrev=False)
+    demo.add_argument("--backend", metavar="NAME", help="Run on this backend. Default: the default backend.")
+    demo.add_argument(
+        "--epochs", metavar="N", type=at_least(1), help="Train for this many passes over the digits. Default: 20."
+    )
+    demo.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Seed of the split, the weights and the order of the digits. Default: 0.",
+    )
+    demo.add_argument("--digits", metavar="N", type=at_least(8), help="Train on this many digits. Default: all 1,437.")
     summary = "Check this machine: print what is installed, what is missing, and how to install it."
     doctor = commands.add_parser("doctor", help=summary, description=summary, allow_abbrev=False)
-    doctor.add_argument("--json", action="store_true", help="Print the facts as JSON, and nothing else.")
+    for command in (demo, doctor):
+        command.add_argument("--json", action="store_true", help="Print the facts as JSON, and nothing else.")
     return parser
+
+
+def at_least(smallest: int) -> Callable[[str], int]:
+    """Return a function that parses an integer of at least `smallest`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = smallest - 1
+        if number < smallest:
+            raise argparse.ArgumentTypeError(f"got {text}, expected an integer of at least {smallest}")
+        return number
+
+    return parse
 
 
 def format_extras() -> str:

@@ -77,7 +77,7 @@ def demo(
     """Train a network on 1,797 handwritten digits, then compare results and speed of all backends."""
     from .demo import run
 
-    run(backend, epochs, seed, digits, json)
+    raise typer.Exit(run(backend, epochs, seed, digits, json))
 
 
 @app.command()

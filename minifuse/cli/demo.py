@@ -1,19 +1,18 @@
 """`minifuse demo`: train a network to classify digits, then compare the backends on this network."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from time import perf_counter
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 import minifuse as mf
 
+from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, format_count, make_table
 from ..recipes.mlp import make_network
-from .output import print_json
+from .output import print_json, print_plain, report_width
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits
 
@@ -21,6 +20,12 @@ COMPARED_DIGITS = 32  # digits used to compare the backends
 SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes seconds
 MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
+PROGRESS_WIDTH = 60  # characters
+NEXT_COMMANDS = (
+    ("minifuse doctor", "checks this machine, and names the extras"),
+    ("minifuse equivalence", "compares every operator with NumPy"),
+    ("minifuse trace matmul", "shows the memory accesses of a CUDA kernel"),
+)
 
 
 @dataclass(frozen=True)
@@ -49,73 +54,76 @@ class BackendResult:
     is_simulated: bool = False
 
 
-def run(backend: str | None, epochs: int | None, seed: int, digits: int | None, json: bool) -> None:
-    """Train, compare, and print the results."""
-    console = Console(quiet=json)
+def run(backend: str | None, epochs: int | None, seed: int, digits: int | None, json: bool) -> int:
+    """Train, compare, and print the results; return the exit status 0."""
     default_size = SIMULATED_SIZE if is_simulated(backend) else DemoSize()
     size = replace(
         default_size, epochs=epochs or default_size.epochs, digits=min(digits or default_size.digits, TRAINING_DIGITS)
     )
-    console.print(
-        f"[bold]minifuse {mf.__version__}[/]: 1,797 handwritten digits, 8 x 8 pixels; a 64-{size.hidden}-10 network"
-    )
-    if default_size is SIMULATED_SIZE:
-        duration = format_count(size.epochs, "epoch")
-        consequence = f"so a small network trains for {duration} on {size.digits:,} of {TRAINING_DIGITS:,} digits"
-        full_run = f"--digits {TRAINING_DIGITS} --epochs {DemoSize().epochs} takes an hour"
-        console.print(f"{explain_simulation(consequence)} ({full_run}.)", style="dim", highlight=False)
-    result = train(backend, size, seed, console)
-    speed = size.epochs * size.digits / result.seconds
-    console.print(
-        f"[bold green]{result.accuracy:.1%}[/] of test digits classified correctly; {format_count(size.epochs, 'epoch')} "
-        f"took {result.seconds:.2f} s, {speed:,.0f} digits/s\n"
-    )
+    if not json:
+        print_report(describe(size, is_simulated=default_size is SIMULATED_SIZE))
+    result = train_digits(seed, size.epochs, show_batch, backend, size.digits, size.hidden, size.batch_size)
+    if not json:
+        print_report(describe_training(result, size))
     rows = compare(result.model, size.hidden)
-    show(rows, console)
     if json:
         facts = {"accuracy": result.accuracy, "seconds": result.seconds, "losses": result.losses, "course": asdict(size)}
         print_json(facts | {"backends": [asdict(row) for row in rows]})
+    else:
+        print_plain([[]])
+        print_report(describe_comparison(rows))
+    return 0
 
 
-def format_count(number: int, noun: str) -> str:
-    """Format a number with its noun."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+def print_report(report: InspectionReport) -> None:
+    """Print a report as wide as the terminal, without rich, which may be missing."""
+    print_plain(report.lines(report_width()))
 
 
-def show(rows: Sequence[BackendResult], console: Console) -> None:
-    """Print the comparison of the backends."""
-    console.print(comparison_table(rows))
-    if any(row.is_simulated for row in rows):
-        console.print(
-            explain_simulation(f"on {SIMULATED_DIGITS} digits instead of {COMPARED_DIGITS}, to compare results, not speed"),
-            style="dim",
-        )
+def describe(size: DemoSize, is_simulated: bool) -> InspectionReport:
+    """Return the data and the network, and why they are small if CUDA is simulated."""
+    title = f"minifuse {mf.__version__}: 1,797 handwritten digits, 8 x 8 pixels; a 64-{size.hidden}-10 network"
+    if not is_simulated:
+        return InspectionReport(title, {})
+    duration = format_count(size.epochs, "epoch")
+    consequence = f"so a small network trains for {duration} on {size.digits:,} of {TRAINING_DIGITS:,} digits"
+    full_run = f"--digits {TRAINING_DIGITS} --epochs {DemoSize().epochs} takes an hour"
+    return InspectionReport(title, {"": [Paragraph(f"{explain_simulation(consequence)} ({full_run}.)", 0, "dim")]})
+
+
+def show_batch(done: int, count: int, loss: float) -> None:
+    """Show the progress of training."""
+    show_progress(f"training: {done:,} of {count:,} batches, loss {loss:.3f}" if done < count else "")
+
+
+def show_progress(text: str) -> None:
+    """Rewrite the last line of the terminal; "" clears it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{text:<{PROGRESS_WIDTH}}\r")
+        sys.stderr.flush()
+
+
+def describe_training(result: TrainingResult, size: DemoSize) -> InspectionReport:
+    """Return the accuracy, and the time of training."""
+    epochs = format_count(size.epochs, "epoch")
+    text = f"{result.accuracy:.1%} of test digits classified correctly; {epochs} took {result.seconds:.2f} s"
+    return InspectionReport("", {"": [Paragraph(text, 0, "green")]})
+
+
+def describe_comparison(rows: Sequence[BackendResult]) -> InspectionReport:
+    """Return the comparison of the backends, and the commands to try next."""
     timed = [row for row in rows if row.times_as_fast is not None]
-    fastest, slowest = min(timed, key=lambda r: r.ms), max(timed, key=lambda r: r.ms)
-    console.print(
-        f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}."
-    )
-    console.print("\nNext: [bold]minifuse equivalence[/] compares every operator,")
-    console.print("      [bold]minifuse trace matmul[/] shows the memory accesses of a CUDA kernel,")
-    console.print("      [bold]minifuse doctor[/] checks this machine.")
-
-
-def train(backend: str | None, size: DemoSize, seed: int, console: Console) -> TrainingResult:
-    """Train with a progress bar."""
-    columns = [
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}"),
-        TimeRemainingColumn(),
+    fastest, slowest = min(timed, key=lambda row: row.ms), max(timed, key=lambda row: row.ms)
+    simulation = f"on {SIMULATED_DIGITS} digits instead of {COMPARED_DIGITS}, to compare results, not speed"
+    notes = [
+        *[explain_simulation(simulation)] * any(row.is_simulated for row in rows),
+        f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}.",
     ]
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("training", total=None, loss=float("nan"))
-
-        def on_batch(done: int, count: int, loss: float) -> None:
-            progress.update(task, completed=done, total=count, loss=loss)
-
-        return train_digits(seed, size.epochs, on_batch, backend, size.digits, size.hidden, size.batch_size)
+    title = f"the same network on {COMPARED_DIGITS} digits"
+    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], NEXT_COMMANDS, 2, False)
+    return InspectionReport(
+        "", {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": [following]}
+    )
 
 
 def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
@@ -123,13 +131,16 @@ def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
     state = {name: p.numpy().copy() for name, p in model.named_parameters()}
     names = mf.backends()
     digit_counts = {name: SIMULATED_DIGITS if is_simulated(name) else COMPARED_DIGITS for name in names}
+    show_progress("comparing the backends: python in float64")
     references = {count: evaluate(state, hidden, count, "python", "float64")[:2] for count in set(digit_counts.values())}
     results = []
     for name, count in digit_counts.items():
+        show_progress(f"comparing the backends: {name}")
         logits, gradients, ms = evaluate(state, hidden, count, name, "float32")
         reference = references[count]
         deviations = max_deviation([logits], [reference[0]]), max_deviation(gradients, reference[1])
         results.append(BackendResult(name, *deviations, ms, digits=count, is_simulated=is_simulated(name)))
+    show_progress("")
     slowest = max(row.ms for row in results if not row.is_simulated)
     return [row if row.is_simulated else replace(row, times_as_fast=slowest / row.ms) for row in results]
 
@@ -164,13 +175,17 @@ def max_deviation(results: Sequence[np.ndarray], references: Sequence[np.ndarray
     return worst
 
 
-def comparison_table(rows: Sequence[BackendResult]) -> Table:
-    """Return the results as a table."""
-    table = Table(box=None, pad_edge=False, title=f"the same network on {COMPARED_DIGITS} digits", title_justify="left")
-    for name in ("backend", "logits", "gradients", "forward + backward", "speed"):
-        table.add_column(name, justify="left" if name == "backend" else "right")
-    for row in sorted(rows, key=lambda r: -r.ms):
-        time = f"{row.ms:,.1f} ms" if row.ms >= 1 else f"{row.ms * 1e3:,.0f} us"
-        speed = f"{row.times_as_fast:,.0f}x" if row.times_as_fast is not None else "-"
-        table.add_row(format_backend(row.backend), f"± {row.logits:.0e}", f"± {row.gradients:.0e}", time, speed)
-    return table
+def comparison_table(rows: Sequence[BackendResult]) -> ReportTable:
+    """Return the results as a table, the slowest backend first."""
+    names = ("backend", "logits", "gradients", "forward + backward", "speed")
+    cells = [
+        (
+            format_backend(row.backend),
+            f"± {row.logits:.0e}",
+            f"± {row.gradients:.0e}",
+            f"{row.ms:,.1f} ms" if row.ms >= 1 else f"{row.ms * 1e3:,.0f} us",
+            f"{row.times_as_fast:,.0f}x" if row.times_as_fast is not None else "-",
+        )
+        for row in sorted(rows, key=lambda row: -row.ms)
+    ]
+    return make_table([Column(name, is_number=name != "backend") for name in names], cells)

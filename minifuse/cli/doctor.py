@@ -1,7 +1,6 @@
 """`minifuse doctor`: check this machine: what is installed, what is missing, and how to install it."""
 
 import ctypes
-import json as json_
 import os
 import platform
 import shutil
@@ -18,12 +17,14 @@ import numpy as np
 from .. import __version__
 from ..backends.cuda.device import driver
 from ..core.errors import MinifuseError
+from ..inspect.report import Line
 from ..runtime.compile_workers import WORKERS_VARIABLE, count_workers
 from ..runtime.kernel_cache import cache
 from ..runtime.kernel_files import limit_nbytes
 from ..tensors.creation import tensor
+from .output import print_json, print_plain
 
-EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
+EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "data", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
 REQUIRED_PACKAGES = ("numpy", "numba", "llvmlite")
 CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings")  # packages that run kernels on a GPU
 VECTOR_EXTENSIONS = {
@@ -32,7 +33,6 @@ VECTOR_EXTENSIONS = {
     "neon": "NEON: 4 float32 per instruction",
 }
 CAPABILITY_ATTRIBUTES = 75, 76  # attributes of the CUDA driver: major and minor version
-BOLD, RED, GREEN = 1, 31, 32  # ANSI escape codes
 MIN_LINE_LENGTH = 20  # characters beside the topics, also in narrow terminals
 REPORT_ADVICE = "report this with the output of `minifuse doctor --json`"
 
@@ -247,29 +247,28 @@ def run(json: bool) -> int:
     sections = examine()
     findings = [finding for group in sections.values() for finding in group]
     if json:
-        print(json_.dumps([asdict(f) for f in findings], indent=2))
+        print_json([asdict(f) for f in findings])
     else:
         show(sections)
     return int(any(not f.ok and f.needed for f in findings))
 
 
 def show(sections: dict[str, list[DoctorFinding]]) -> None:
-    """Print the findings by section, as wide as the terminal. Does not need rich, which may be missing."""
-    width = max(len(f.topic) for group in sections.values() for f in group)
-    indent = " " * (width + 6)
-    line_width = max(shutil.get_terminal_size().columns - 1, len(indent) + MIN_LINE_LENGTH)
+    """Print the findings by section, as wide as the terminal, without rich, which may be missing."""
+    print_plain(format_sections(sections, shutil.get_terminal_size().columns - 1))
+
+
+def format_sections(sections: dict[str, list[DoctorFinding]], width: int) -> Iterator[Line]:
+    """Yield the lines of the report, with the correction of a part below it."""
+    topic_width = max(len(f.topic) for group in sections.values() for f in group)
+    indent = " " * (topic_width + 6)
+    text_width = max(width - len(indent), MIN_LINE_LENGTH)
     for k, (heading, group) in enumerate(sections.items()):
-        print("\n" * (k > 0) + styled(heading, BOLD))
+        yield from [[]] * (k > 0)
+        yield [(heading, "bold")]
         for f in group:
-            mark = styled("ok", GREEN) if f.ok else styled("--", RED)
-            first, *rest = wrap(f.found, line_width - len(indent), break_on_hyphens=False) or [""]
-            print(f"{mark}  {f.topic:<{width}}  {first}".rstrip(), *(indent + line for line in rest), sep="\n")
+            first, *rest = wrap(f.found, text_width, break_on_hyphens=False) or [""]
+            yield [("ok", "green") if f.ok else ("--", "red"), (f"  {f.topic:<{topic_width}}  {first}".rstrip(), "")]
+            yield from ([(indent + line, "")] for line in rest)
             if not f.ok:
-                lines = wrap(f.advice, line_width - len(indent), break_on_hyphens=False)
-                print(*(indent + styled(line, BOLD) for line in lines), sep="\n")
-
-
-def styled(text: str, code: int) -> str:
-    """Add a text style if standard output is a terminal that supports it."""
-    is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or os.name == "nt"
-    return text if is_plain else f"\x1b[{code}m{text}\x1b[0m"
+                yield from ([(indent, ""), (line, "bold")] for line in wrap(f.advice, text_width, break_on_hyphens=False))

@@ -65,6 +65,7 @@ class Scalar(Traceable):
 
     __slots__ = ("__weakref__", "data", "grad", "grad_fn", "requires_grad")
 
+    __array_priority__ = -1.0  # above that of NumPy's scalars: before NumPy 2.1 they compare with float(self) otherwise
     __hash__ = object.__hash__  # `==` compares values, but dicts compare Scalars by identity, as they do tensors
 
     def __init__(self, data: float, requires_grad: bool = True) -> None:

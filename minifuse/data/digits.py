@@ -1,16 +1,14 @@
-"""The handwritten digits that come with scikit-learn: small, real, and available without a download."""
+"""Handwritten digits: small, real, and part of the package. `images/README.md` states their source and license."""
 
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .bundled import load_bundle
 
-DIGITS_FILE = "datasets", "data", "digits.csv.gz"  # path in the folder of scikit-learn
+DIGITS_FILE = Path(__file__).parent / "images" / "digits.npz"
 MAX_PIXEL = 16  # the largest stored pixel value
 
 
@@ -31,18 +29,14 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
     y : Tensor of int64 (1797,)
         The digits, 0 to 9, about 180 of each.
 
-    Raises
-    ------
-    MissingPartError
-        scikit-learn, which contains the data, is not installed.
-
     Notes
     -----
-    The digits are read once and cached, directly from scikit-learn's file: importing scikit-learn would take a second.
+    The digits are those of `sklearn.datasets.load_digits`, in the same order. Their license is CC BY 4.0.
 
     References
     ----------
-    E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, 1998, UCI Machine Learning Repository (its test set)
+    E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, 1998, UCI Machine Learning Repository (its test set),
+    doi:10.24432/C50P49
 
     Examples
     --------
@@ -58,15 +52,6 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
 
 @cache
 def load_arrays() -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Import scikit-learn only if the file is not found."""
-    try:
-        spec = find_spec("sklearn")
-    except ValueError:  # sys.modules["sklearn"] is None: its import is blocked
-        spec = None
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(folder, *DIGITS_FILE)
-        if file.is_file():
-            table = np.loadtxt(file, delimiter=",")
-            return table[:, :-1], table[:, -1]
-    bunch = load_bundle("digits")
-    return bunch.data, bunch.target
+    """Return pixels (1797, 64) from 0 to 16, and labels (1797,), both of uint8."""
+    with np.load(DIGITS_FILE) as file:
+        return file["pixels"], file["labels"]

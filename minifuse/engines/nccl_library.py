@@ -70,7 +70,7 @@ class CtypesNccl(NcclLibrary):
         try:
             self.library = ctypes.CDLL(path)
         except OSError as error:
-            raise MissingPartError(f'nccl: no libnccl ({error}); pip install "minifuse[nccl13]"') from None
+            raise MissingPartError(f"nccl: no libnccl ({error}); run: pip install nvidia-nccl-cu13") from None
         self.library.ncclGetErrorString.restype = ctypes.c_char_p
         self.library.ncclCommInitRank.argtypes = [POINTER, INT, UniqueId, INT]
         for name, types in SIGNATURES.items():

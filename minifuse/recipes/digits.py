@@ -8,7 +8,7 @@ from ..training.classification import classification_loss, measure_classifier
 
 
 class Digits(Recipe):
-    """A recipe that classifies scikit-learn's digits: four fifths for training, one fifth held out."""
+    """A recipe that classifies handwritten digits: four fifths for training, one fifth held out."""
 
     images = False
     """If True, the shape of an example is (1, 8, 8) instead of (64,)."""

@@ -159,6 +159,10 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
     An array of CuPy, or a tensor of torch on a GPU, becomes a tensor on the backend of that GPU. An object with
     `__cuda_array_interface__` is accepted, too.
 
+    Notes
+    -----
+    On the CPU, NumPy reads the memory. NumPy before 2.2.5 treats memory from DLPack as read-only: write to `x.clone()`.
+
     Examples
     --------
     >>> import minifuse as mf, numpy as np

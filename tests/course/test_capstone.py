@@ -8,7 +8,6 @@ import sys
 import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
-pytest.importorskip("sklearn", reason="needs minifuse[cli]")
 
 from minifuse.course import workspace
 from minifuse.course.registry import MODULES, TASKS, task_named

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
+import minifuse as mf
 from minifuse.core.errors import GradientError, NotDoneYet, ShapeError
 from minifuse.course import oracle, todo, workspace
 from minifuse.course.engine import Engine
@@ -283,9 +284,8 @@ def test_functions_that_call_todo_are_unwritten():
 
 
 def test_the_oracle_learns_digits():
-    datasets = pytest.importorskip("sklearn.datasets", reason="needs scikit-learn")
-    digits = datasets.load_digits()
-    xs, labels, engine, random = digits.data / 16, digits.target, Engine(), np.random.default_rng(0)
+    xs, labels = [data.numpy() for data in mf.data.digits()]
+    engine, random = Engine(), np.random.default_rng(0)
     shapes = [(64, 32), (32,), (32, 10), (10,)]
     parameters = [engine.tensor(random.uniform(-1, 1, shape) / np.sqrt(shape[0])) for shape in shapes]
 

@@ -1,6 +1,7 @@
-"""cli.base with NumPy and Numba alone: help, version and doctor work, and every other command names its missing extra."""
+"""cli.base with NumPy and Numba alone: help, version, demo and doctor work; every other command names its extra."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from minifuse.core.errors import MissingPartError
 from tests.sources import ROOT
 
 OPTIONAL = (
-    "click cuda greenlet hypothesis matplotlib merge3 numba_cuda pytest rich safetensors sklearn streamlit typer watchfiles"
+    "click cuda greenlet hypothesis matplotlib merge3 numba_cuda pytest rich safetensors scipy sklearn streamlit typer "
+    "watchfiles"
 )
 WITHOUT = f"""
 import sys
@@ -36,7 +38,9 @@ def version(name):
 
 
 metadata.version = version
-from minifuse.cli import main
+from minifuse.cli import demo, main
+
+demo.COMPARED_DIGITS = 2
 """
 
 
@@ -56,19 +60,35 @@ def run(monkeypatch, capsys):
     return call
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["doctor"], ["doctor", "--json"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["demo", "--help"], ["doctor"], ["doctor", "--json"]])
 def test_it_works_where_no_optional_package_can_be_imported(arguments):
-    command = [sys.executable, "-W", "error", "-c", f"{WITHOUT}sys.argv[1:] = {arguments!r}\nmain()"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    out = run_alone(*arguments)
+    assert mf.__version__ in out or {"demo", "doctor"} & {*out.split()}
+
+
+def run_alone(*arguments):
+    """Run the command in a process that can import NumPy and Numba alone, and return its output."""
+    command = [sys.executable, "-W", "error", "-c", f"{WITHOUT}sys.argv[1:] = {list(arguments)!r}\nmain()"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "80"})
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert mf.__version__ in ended.stdout or "doctor" in ended.stdout
+    return ended.stdout
+
+
+def test_the_demo_learns_with_numpy_and_numba_alone():
+    lines = run_alone("demo", "--epochs", "5").splitlines()
+    assert lines[0].startswith(f"minifuse {mf.__version__}: 1,797 handwritten digits")
+    accuracy, _, rest = lines[1].partition("% of test digits classified correctly; 5 epochs took ")
+    assert rest
+    assert float(accuracy) > 90
+    assert {"python", "parallel"} <= {line.split()[0] for line in lines[5:] if "±" in line}
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
 def test_help_lists_every_command_with_the_line_for_it(run, arguments):
     status, out, _ = run(*arguments)
     assert status == 0
-    assert {"doctor", *base.EXTRAS} <= set(re.findall(r"\w+", out))
+    assert {"demo", "doctor", *base.EXTRAS} <= set(re.findall(r"[\w-]+", out))
     assert all(base.install_command(command) in out for command in base.EXTRAS)
     assert max(map(len, out.splitlines())) <= 80
 
@@ -94,9 +114,32 @@ def test_commands_without_extras_are_listed_as_in_the_full_command():
     from minifuse.cli.commands import app
 
     whole = typer.main.get_command(app)
-    assert set(whole.list_commands(None)) == {"doctor", *base.EXTRAS}
+    assert {"demo", "doctor", *base.EXTRAS} == {*whole.list_commands(None), "--engine"}
+    assert "--engine" in {name for option in whole.params for name in option.opts}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert {extra for names in base.EXTRAS.values() for extra in names.split(",")} <= extras.keys()
+
+
+@pytest.mark.parametrize("command", ["demo", "doctor"])
+def test_options_are_those_of_the_full_command(command):
+    typer = pytest.importorskip("typer", reason="needs minifuse[cli]")
+    from minifuse.cli.commands import app
+
+    (commands,) = [action for action in base.build_parser()._actions if isinstance(action.choices, dict)]
+    own = {a.option_strings[0]: (a.default or None, a.help) for a in commands.choices[command]._actions if a.dest != "help"}
+    whole = typer.main.get_command(app).commands[command]
+    defaults = {"--seed": " Default: 0."}  # which Typer adds
+    assert own == {p.opts[0]: (p.default or None, p.help + defaults.get(p.opts[0], "")) for p in whole.params}
+    assert commands.choices[command].description == whole.help
+
+
+@pytest.mark.parametrize(("option", "smallest"), [("--epochs", 1), ("--digits", 8)])
+def test_numbers_of_the_demo_have_a_smallest_value(run, option, smallest):
+    for text in (str(smallest - 1), "many"):
+        status, out, err = run("demo", option, text)
+        assert (status, out) == (2, "")
+        assert f"argument {option}: got {text}, expected an integer of at least {smallest}" in err
+    assert base.at_least(smallest)(str(smallest)) == smallest
 
 
 def test_the_full_help_names_each_command():
@@ -106,7 +149,7 @@ def test_the_full_help_names_each_command():
     from minifuse.cli.commands import app
 
     out = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
-    for command in ("doctor", *base.EXTRAS):
+    for command in ("demo", "doctor", *base.EXTRAS):
         assert re.search(rf"^\W*{command}  ", out, re.MULTILINE), command
 
 

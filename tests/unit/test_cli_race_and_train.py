@@ -6,7 +6,6 @@ import shlex
 import pytest
 
 pytest.importorskip("typer", reason="needs minifuse[cli]")
-pytest.importorskip("sklearn", reason="needs minifuse[cli]")
 
 from typer.testing import CliRunner
 

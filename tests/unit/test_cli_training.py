@@ -1,10 +1,6 @@
 """cli.training: the demo's network learns, with the same losses in every run."""
 
-import pytest
-
 from minifuse.cli.training import train_digits
-
-pytest.importorskip("sklearn", reason="scikit-learn brings the digits")
 
 
 def test_it_learns_in_a_few_epochs():

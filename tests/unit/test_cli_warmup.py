@@ -59,7 +59,6 @@ def test_a_function_is_compiled_once(file, tmp_path):
 
 
 def test_a_recipe_is_all_there_afterwards(file):
-    pytest.importorskip("sklearn", reason="scikit-learn brings the digits")
     first = told("mlp", "--jobs", 2)
     assert first["compiled"] == first["kernels"] > 8
     assert first["processes"] == 2

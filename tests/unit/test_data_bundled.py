@@ -1,5 +1,6 @@
-"""data.bundled: scikit-learn's data sets in our dtypes and shapes, and the names of their columns."""
+"""data.digits and data.bundled: data sets in our dtypes and shapes, and the names of their columns."""
 
+import hashlib
 import sys
 
 import numpy as np
@@ -10,23 +11,34 @@ from minifuse.core.errors import MinifuseError, MissingPartError
 from minifuse.data import bundled, digits
 from minifuse.data.digits import load_arrays
 
+DIGITS_SHA256 = "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"
 REASON = "scikit-learn brings the data"
 CLASSES = {"iris": (150, 4, 3), "wine": (178, 13, 3), "breast_cancer": (569, 30, 2)}
 MEASURES = {"diabetes": (442, 10, 1), "linnerud": (20, 3, 3)}
 
 
+def test_the_digits_are_those_that_were_published():
+    pixels, labels = load_arrays()
+    assert (pixels.shape, pixels.dtype, labels.shape, labels.dtype) == ((1797, 64), np.uint8, (1797,), np.uint8)
+    assert hashlib.sha256(pixels.tobytes() + labels.tobytes()).hexdigest() == DIGITS_SHA256
+
+
 def test_the_digits_are_scikit_learns():
-    datasets = pytest.importorskip("sklearn.datasets", reason=REASON)
-    known = datasets.load_digits()
+    known = pytest.importorskip("sklearn.datasets", reason=REASON).load_digits()
+    np.testing.assert_array_equal(load_arrays()[0], known.data)
+    np.testing.assert_array_equal(load_arrays()[1], known.target)
+    assert mf.data.names("digits") == (tuple(known.feature_names), tuple(map(str, known.target_names)))
+
+
+def test_the_digits_are_tensors_from_0_to_1():
     x, y = digits()
     assert (x.shape, x.dtype, y.shape, y.dtype) == ((1797, 64), mf.float32, (1797,), mf.int64)
-    np.testing.assert_array_equal(x.numpy() * 16, known.data)
-    np.testing.assert_array_equal(y.numpy(), known.target)
+    np.testing.assert_array_equal(x.numpy() * 16, load_arrays()[0])
+    np.testing.assert_array_equal(y.numpy(), load_arrays()[1])
     assert (x.min().item(), x.max().item()) == (0, 1)
 
 
 def test_the_digits_as_images_on_a_backend():
-    pytest.importorskip("sklearn.datasets", reason=REASON)
     x, y = digits(images=True, backend="python")
     assert x.shape == (1797, 8, 8)
     assert x.backend == y.backend == "python"
@@ -65,7 +77,6 @@ def test_names_are_plain_strings():
     pytest.importorskip("sklearn.datasets", reason=REASON)
     for name in bundled.LOADERS:
         assert all(type(word) is str for part in mf.data.names(name) for word in part)
-    assert mf.data.names("digits").targets == tuple("0123456789")
 
 
 def test_no_such_set():
@@ -78,9 +89,7 @@ def test_no_such_set():
 def test_without_scikit_learn_the_install_line_is_named(name, missing, monkeypatch):
     for module in {"sklearn.datasets", missing}:
         monkeypatch.setitem(sys.modules, module, None)
-    load_arrays.cache_clear()
-    if (name, missing) != ("digits", "sklearn.datasets"):  # whose file is read without it
-        with pytest.raises(MissingPartError, match=rf'^{name}: .*pip install "minifuse\[cli\]"'):
-            getattr(mf.data, name)()
+    with pytest.raises(MissingPartError, match=rf'^{name}: .*pip install "minifuse\[data\]"'):
+        getattr(mf.data, name)()
     with pytest.raises(MissingPartError, match="pip install"):
         mf.data.names(name)

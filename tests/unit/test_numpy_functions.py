@@ -18,6 +18,7 @@ from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS
 from minifuse.testing import assert_close, gradcheck
 from minifuse.testing.strategies import arrays, layouts, shapes
 
+IS_NUMPY_2_0 = np.__version__.startswith("2.0.")
 # Calls as a user writes them. x and y have shape (3, 5), y is positive; v has 5 elements, s is 0-d, t has shape (2, 3, 4).
 CALLS = """
 np.sum(x)
@@ -236,6 +237,8 @@ np.add(x, 1, dtype=np.float64)
 np.exp(v, dtype="float64", where=True, casting="same_kind")
 np.matmul(x, v)
 """.strip().splitlines()
+SINCE_NUMPY_2_1 = ("np.clip(x, min=-0.5, max=v)", "np.clip(x)", "np.cumulative_sum(x, axis=0)", "np.cumulative_prod(v)")
+CALLS = [call for call in CALLS if not IS_NUMPY_2_0 or call not in SINCE_NUMPY_2_1]
 WITH_WEAK_NUMBERS = ("np.dot(x, 2)", "np.inner(x, 3)", "np.outer(v, 2)", "np.subtract.outer(v, 2)")  # strong in NumPy
 LAYOUTS = {"x": ((5, 6), lambda a: a.T[:3]), "y": ((3, 5), lambda a: a[:, ::-1]), "t": ((4, 3, 2), lambda a: a.T)}
 OF_ONE = [ufunc for ufunc in UFUNCS if ufunc.nin == 1]
@@ -390,6 +393,8 @@ def check_ufunc(ufunc, operands, backend):
             return  # NumPy has none of this type
         is_wide = ufunc is not np.nextafter  # whose result depends on the dtype
         exact = parts(ufunc(*[a.astype(np.float64) if a.dtype.kind == "f" and is_wide else a for a in operands]))
+    if IS_NUMPY_2_0 and ufunc in (np.ceil, np.floor, np.trunc):
+        return  # of integers it returned floats
     if any(dtype not in BY_NUMPY for dtype in dtypes) or (operands[0].dtype == bool and np.dtype("int8") in dtypes):
         return  # NumPy computes with bools as int8
     with mf.use_backend(backend):
@@ -811,6 +816,6 @@ def test_parameters_of_entries_are_numpys():
             theirs = inspect.signature(function).parameters
         except ValueError:  # NumPy before 2.4 tells no signature of a function written in C
             continue
-        ours = set(inspect.signature(entry).parameters) - {"newshape", "min", "max", "constant_values"}
+        ours = set(inspect.signature(entry).parameters) - {"newshape", "shape", "min", "max", "constant_values"}
         assert ours <= theirs.keys(), function
     assert not any(isinstance(entry, BoundFunction) for entry in UFUNCS.values())

@@ -196,9 +196,10 @@ def test_dlpack_there_and_back_copies_nothing(dtype):
     x = mf.arange(12).to(dtype).reshape(3, 4)[:, ::2]
     array = np.from_dlpack(x)
     assert np.shares_memory(array, x.numpy())
-    y = mf.from_dlpack(array)
-    assert y.tolist() == x.tolist()
-    assert (y.strides, y.dtype) == (x.strides, dtype)
+    if array.flags.writeable:  # NumPy before 2.2.5 imports a read-only array, which it does not export
+        y = mf.from_dlpack(array)
+        assert y.tolist() == x.tolist()
+        assert (y.strides, y.dtype) == (x.strides, dtype)
     assert mf.from_dlpack(x).numpy().ctypes.data == x.numpy().ctypes.data
 
 

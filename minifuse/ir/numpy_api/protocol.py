@@ -210,7 +210,8 @@ def to_numpy(x: Any) -> Any:
 
 def name_of(function: NumpyFunction) -> str:
     """Return the name of a NumPy function without `np.`."""
-    module: str = function.__module__.removeprefix("numpy").removeprefix(".")
+    module: str = getattr(function, "__module__", "numpy")  # ufuncs have it since NumPy 2.2
+    module = module.removeprefix("numpy").removeprefix(".")
     return f"{module}.{function.__name__}" if module and not module.startswith("_") else function.__name__
 
 

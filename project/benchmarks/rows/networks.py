@@ -21,7 +21,7 @@ from minifuse.training.trainer import make_step
 from ..fused import EAGER
 from ..gpu import BACKEND, GpuBench
 from ..peers import library
-from ..row import US, Bench, Contest, Player, Row, SkippedRowError, speed
+from ..row import US, Bench, Contest, Player, Row, speed
 
 GROUP, GPU_GROUP = "networks", "gpu-networks"
 CHECKED_STEPS = 3  # first steps whose losses are compared
@@ -71,10 +71,7 @@ def make_batches(case: Case, bench: Bench) -> tuple[Any, Any]:
     if case.recipe is SONNETS:
         shape = steps, batch, case.options["context"]
         return bench.rng.integers(0, LETTERS, shape), bench.rng.integers(0, LETTERS, shape)
-    try:
-        x, y = (tensor.numpy() for tensor in mf.data.digits(case.recipe is LENET, "parallel"))
-    except mf.MissingPartError as error:
-        raise SkippedRowError(str(error)) from error
+    x, y = (tensor.numpy() for tensor in mf.data.digits(case.recipe is LENET, "parallel"))
     rows = bench.rng.permutation(len(x))[: steps * batch].reshape(steps, batch)
     x = x[:, None] if case.recipe is LENET else x
     return x[rows], y[rows]

@@ -14,7 +14,7 @@ import numpy as np
 import minifuse as mf
 
 from ..by_hand import Arrays, Engine, Loops, Network
-from ..row import US, Array, Bench, Contest, Row, SkippedRowError, speed
+from ..row import US, Array, Bench, Contest, Row, speed
 
 GROUP = "training"
 SIZES = (64, 128, 10)  # pixels, hidden units, classes
@@ -25,10 +25,7 @@ TOLERANCE = 1e-4  # of weights after some thirty steps, each from the rounded we
 
 def batches(bench: Bench, max_count: int | None) -> list[tuple[Array, Array]]:
     """Return shuffled batches of BATCH digits: the first `max_count`, or all if None."""
-    try:
-        x, y = [part.numpy() for part in mf.data.digits()]
-    except mf.MissingPartError as error:
-        raise SkippedRowError(str(error)) from error
+    x, y = [part.numpy() for part in mf.data.digits()]
     order = bench.rng.permutation(len(x))[: len(x) // BATCH * BATCH].reshape(-1, BATCH)
     return [(x[rows], y[rows]) for rows in order[: 2 if bench.is_quick and max_count is None else max_count]]
 

@@ -96,7 +96,8 @@ def convert_array(array: NumpyArray, dtype: DType) -> NumpyArray:
     """Return a contiguous copy with another element type. Raise a DTypeError if an integer type cannot represent a value."""
     if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
         limits = np.iinfo(dtype.numpy)
-        exact: npt.NDArray[np.number] = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype, copy=False)
+        native = array.dtype.newbyteorder("=")  # NumPy 2.0 crashes if it compares others with an integer out of their range
+        exact: npt.NDArray[np.number] = array.astype(np.float64 if native.kind == "f" else native, copy=False)
         is_inside = (exact >= limits.min) & (exact < int(limits.max) + 1)
         if not is_inside.all():
             raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or a float type")

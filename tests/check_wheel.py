@@ -142,7 +142,7 @@ class WheelCheck:
         result, text = None, "ok"
         try:
             result = function(*arguments)
-            text = result if isinstance(result, str) else text
+            text = result.partition("\n")[0] if isinstance(result, str) else text
         except Exception as error:
             sys.stderr.write(f"\n{name}: {type(error).__name__}: {error}\n")
             text = "FAILED"

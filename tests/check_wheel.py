@@ -95,10 +95,11 @@ class Environment:
         self.work.mkdir(parents=True)
         hidden = ("PYTHON", "MINIFUSE", "STREAMLIT")
         self.variables = {name: text for name, text in os.environ.items() if not name.startswith(hidden)}
-        self.variables |= {"HOME": str(self.work), "COLUMNS": str(COLUMNS), "NO_COLOR": "1", "OMP_WAIT_POLICY": "passive"}
+        self.variables |= {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "OMP_WAIT_POLICY": "passive"}
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         self.bin = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
-        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, *more)
+        self.run("python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", wheel, *more)
+        self.variables["HOME"] = str(self.work)  # from here on: pip finds its cache in the real one
 
     def run(self, *command: str, status: int = 0) -> str:
         """Run a command of the environment; return its output. Raise AssertionError if it ends with another status."""
@@ -141,7 +142,7 @@ class WheelCheck:
         result, text = None, "ok"
         try:
             result = function(*arguments)
-            text = result if isinstance(result, str) else text
+            text = result.partition("\n")[0] if isinstance(result, str) else text
         except Exception as error:
             sys.stderr.write(f"\n{name}: {type(error).__name__}: {error}\n")
             text = "FAILED"
@@ -168,7 +169,7 @@ def check_files(core: Environment) -> str:
     folder, missing = json.loads(core.python(FILES))
     assert Path(folder).is_relative_to(core.folder.resolve()), folder
     assert not missing, missing
-    return f"{sum(path.stat().st_size for path in Path(folder).rglob('*.*') if path.is_file()) / 1e6:.1f} MB with bytecode"
+    return f"{sum(path.stat().st_size for path in Path(folder).rglob('*.*') if path.is_file()) / 1e6:.1f} MB"
 
 
 def check_output(core: Environment, *arguments: str) -> str:

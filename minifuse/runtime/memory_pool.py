@@ -129,6 +129,11 @@ class MemoryStats:
     plans: int = 0  # estimated bytes of cached plans in main memory, for all backends together
 
 
+# References to a free buffer: from the pool, from a local variable, and from the argument of getrefcount. The argument is
+# `buffers[k]`, which is a new reference, not `buffer`, which Python 3.14 borrows from the variable in some places.
+FREE_REFERENCES = 3
+
+
 class Pool:
     """A pool of buffers by size class. `make` allocates a new buffer; up to about `keep` bytes may stay allocated unused.
 
@@ -150,7 +155,7 @@ class Pool:
         buffers = self.size_classes[nbytes]
         if buffers:
             buffer = buffers[0]
-            if getrefcount(buffer) == 3:  # the references of the pool, of this function, and of the call of getrefcount
+            if getrefcount(buffers[0]) == FREE_REFERENCES:
                 return buffer
         return self.find_free(buffers) or self.grow(nbytes)
 
@@ -162,7 +167,7 @@ class Pool:
                     buffer = buffers[k]
                 except IndexError:
                     return None
-                if getrefcount(buffer) == 3:
+                if getrefcount(buffers[k]) == FREE_REFERENCES:
                     buffers.remove(buffer)
                     buffers.appendleft(buffer)
                     return buffer
@@ -196,11 +201,11 @@ class Pool:
         before = self.reserved
         for nbytes, buffers in list(self.size_classes.items()):
             for _ in range(len(buffers)):
-                buffer = buffers.popleft()
-                if getrefcount(buffer) == 2:
+                held = [buffers.popleft()]
+                if getrefcount(held[0]) == 2:
                     self.reserved -= nbytes
                 else:
-                    buffers.append(buffer)
+                    buffers.append(held[0])
         return before - self.reserved
 
     def stats(self) -> MemoryStats:

@@ -162,3 +162,10 @@ def test_install_lines_name_extras_that_exist():
     }
     assert len(named) > 20
     assert {(extra, name) for extra, name in named if extra not in EXTRAS} == set()
+
+
+def test_the_check_of_the_wheel_needs_the_standard_library_alone():
+    lines = (ROOT / "tests" / "check_wheel.py").read_text(encoding="utf-8").split('"""', 2)[2].partition("\nCORE")[0]
+    imported = re.findall(r"^(?:import|from) (\w+)", lines, re.MULTILINE)
+    assert len(imported) > 5
+    assert set(imported) <= sys.stdlib_module_names

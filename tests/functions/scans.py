@@ -21,7 +21,7 @@ cummin: np.maximum.accumulate(m) = np.maximum.accumulate(m)
 logcumsumexp: x.logcumsumexp(1) = np.logaddexp.accumulate(x, 1)
 logcumsumexp: np.logaddexp.accumulate(x, 0) = np.logaddexp.accumulate(x, 0)
 cumulative_sum: mf.cumulative_sum(v, include_initial=True) = np.r_[0, v.cumsum()]
-cumulative_sum: np.cumulative_sum(t, axis=1, include_initial=True) = np.cumulative_sum(t, axis=1, include_initial=True)
+cumulative_sum: mf.cumulative_sum(t, axis=1, include_initial=True) = np.insert(t.cumsum(1), 0, 0, axis=1)
 cumulative_prod: mf.cumulative_prod(t, axis=1) = t.cumprod(1)
 cumulative_trapezoid: mf.cumulative_trapezoid(x, dx=0.5) = ((x[:, 1:] + x[:, :-1]) / 4).cumsum(1)
 cumulative_trapezoid: mf.cumulative_trapezoid(t, v, dim=2) = (np.diff(v) * (t[..., 1:] + t[..., :-1]) / 2).cumsum(2)

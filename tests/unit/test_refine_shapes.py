@@ -250,5 +250,7 @@ def test_random_reshapes_equal_numpy(steps):
         return (*results, x)
 
     found = mf.fuse(lambda x: function(x, mf.exp, lambda x, dims: x.sum(dims, True)))(mf.tensor(a, backend="python"))
-    for y, expected in zip(found, function(a, np.exp, lambda x, dims: x.sum(dims, keepdims=True)), strict=True):
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = function(a, np.exp, lambda x, dims: x.sum(dims, keepdims=True))
+    for y, expected in zip(found, right, strict=True):
         np.testing.assert_allclose(y.numpy(), expected, rtol=1e-12, atol=1e-12)

@@ -18,8 +18,7 @@ from .gpu import DeviceBuffer
 DLPACK_CUDA = 2  # device type in DLPack
 LEGACY_STREAM = 1  # number of the legacy default stream in `__cuda_array_interface__`
 UNCLAIMED_NAME = b"dltensor"  # name of a capsule that no library has consumed
-# References to an unclaimed capsule: from the dict entry, the loop variable, and the argument of getrefcount.
-UNCLAIMED_REFERENCES = 3
+UNCLAIMED_REFERENCES = 2  # to an unclaimed capsule: from its entry, and from the argument of getrefcount
 DLPACK_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # by NumPy's kind
 
 
@@ -90,9 +89,9 @@ def release_unclaimed() -> None:
     """Release capsules that no other object references. A destructor written in Python would clear a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
-    for address, (capsule, _) in list(exported_capsules.items()):
+    for address, exported in list(exported_capsules.items()):
         # a library that consumes a capsule renames it
-        if getrefcount(capsule) == UNCLAIMED_REFERENCES and is_valid(capsule, UNCLAIMED_NAME):
+        if getrefcount(exported.capsule) == UNCLAIMED_REFERENCES and is_valid(exported.capsule, UNCLAIMED_NAME):
             exported_capsules.pop(address, None)
 
 

@@ -129,8 +129,9 @@ class MemoryStats:
     plans: int = 0  # estimated bytes of cached plans in main memory, for all backends together
 
 
-# References to a free buffer: from the pool, from a local variable, and from the argument of getrefcount. The argument is
-# `buffers[k]`, which is a new reference, not `buffer`, which Python 3.14 borrows from the variable in some places.
+# References to a free buffer: from the pool, from the tuple `held`, and from the argument of getrefcount. A local variable as
+# the argument would not do: Python 3.14 borrows its reference in some places. Neither would `buffers[k]`: another thread may
+# have moved the buffers.
 FREE_REFERENCES = 3
 
 
@@ -154,9 +155,9 @@ class Pool:
         """
         buffers = self.size_classes[nbytes]
         if buffers:
-            buffer = buffers[0]
-            if getrefcount(buffers[0]) == FREE_REFERENCES:
-                return buffer
+            held = (buffers[0],)
+            if getrefcount(held[0]) == FREE_REFERENCES:
+                return held[0]
         return self.find_free(buffers) or self.grow(nbytes)
 
     def find_free(self, buffers: deque[MemoryBuffer]) -> MemoryBuffer | None:
@@ -164,13 +165,13 @@ class Pool:
         for _ in PROBE_ROUNDS:
             for k in PROBES_PER_ROUND:
                 try:
-                    buffer = buffers[k]
+                    held = (buffers[k],)
                 except IndexError:
                     return None
-                if getrefcount(buffers[k]) == FREE_REFERENCES:
-                    buffers.remove(buffer)
-                    buffers.appendleft(buffer)
-                    return buffer
+                if getrefcount(held[0]) == FREE_REFERENCES:
+                    buffers.remove(held[0])
+                    buffers.appendleft(held[0])
+                    return held[0]
             buffers.rotate(-len(PROBES_PER_ROUND))
         return None
 
@@ -201,8 +202,8 @@ class Pool:
         before = self.reserved
         for nbytes, buffers in list(self.size_classes.items()):
             for _ in range(len(buffers)):
-                held = [buffers.popleft()]
-                if getrefcount(held[0]) == 2:
+                held = (buffers.popleft(),)
+                if getrefcount(held[0]) == FREE_REFERENCES - 1:
                     self.reserved -= nbytes
                 else:
                     buffers.append(held[0])

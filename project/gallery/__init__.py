@@ -1,0 +1,1 @@
+"""The pictures of the gallery and of the front page of the documentation: `python -m project.gallery` writes them."""

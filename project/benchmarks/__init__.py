@@ -10,7 +10,7 @@
     python -m project.benchmarks gpu                      all rows of a GPU; gpu-matmul selects one group
     python -m project.benchmarks gpu-fusion               fused functions on a GPU; gpu-networks: whole models
     python -m project.benchmarks.kernel_counts            how many kernels twenty functions become
-    python -m project.benchmarks --page                   writes the kept results into docs/guide/speed.md
+    python -m project.benchmarks --page                   writes the kept results into docs/guide/speed.md and speed/
 
 `minifuse bench` runs the same for users. The rows are in `rows/`; `suites` defines which are measured together.
 
@@ -20,5 +20,6 @@
     operations, machine_peaks, roofline    arithmetic of a row, peak rates of the machine, and the roofline
     curves, chart, pictures          rows of one curve together; drawn as SVG and in characters
     goals, overview                  the goals, and whether they are met
-    report, formatting, terminal, page    tables, for a terminal and for docs/guide/speed.md
+    highlights, dots                 the figures and charts of docs/guide/speed.md
+    report, formatting, terminal, page    tables, for a terminal and for the pages about speed
 """

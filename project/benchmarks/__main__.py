@@ -228,7 +228,7 @@ def parser(name: str = NAME) -> Parser:
         default=True,
         help="whether a complete run is kept in project/benchmarks",
     )
-    made.add_argument("--page", action="store_true", help="measure nothing; write the kept results into docs/guide/speed.md")
+    made.add_argument("--page", action="store_true", help="measure nothing; write the kept results into docs/guide/speed")
     return made
 
 

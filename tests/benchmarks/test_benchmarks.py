@@ -364,32 +364,39 @@ def test_report_works_without_rich(quick, monkeypatch, capsys):
 # The page.
 
 
-def test_page_contains_the_saved_results():
+def test_pages_and_pictures_contain_the_saved_results():
     assert RESULTS
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert page.update_text(text, command.RESULTS) == text, "run: python -m project.benchmarks --page"
+    made = page.generate(command.RESULTS)
+    assert page.stale_files(made, page.GUIDE) == [], "run: python -m project.benchmarks --page"
+    for name, text in made.items():
+        assert (page.GUIDE / name).read_text(encoding="utf-8") == text, f"{name}: run: python -m project.benchmarks --page"
 
 
-def test_changed_result_changes_the_page(tmp_path):
+def test_changed_result_changes_its_page(tmp_path):
     found = json.loads(RESULTS[0].read_text(encoding="utf-8"))
     found["rows"][0]["times"][US]["median"] *= 2
     (tmp_path / RESULTS[0].name).write_text(json.dumps(found))
-    text = page.PAGE.read_text(encoding="utf-8")
-    changed = page.update_text(text, tmp_path)
-    assert changed != text
-    assert page.update_text(changed, command.RESULTS) == text
+    name = f"{page.FOLDER}/{RESULTS[0].stem}.md"
+    assert page.generate(tmp_path)[name] != (page.GUIDE / name).read_text(encoding="utf-8")
 
 
-def test_page_text_contains_no_measured_number():
-    text = page.PAGE.read_text(encoding="utf-8")
-    prose = text.partition(page.BEGIN)[0] + text.partition(page.END)[2]
+@pytest.mark.parametrize("name", [page.FIRST, page.GOALS, f"{page.FOLDER}/measuring.md"])
+def test_page_text_contains_no_measured_number(name):
+    head, begin, rest = (page.GUIDE / name).read_text(encoding="utf-8").partition(page.BEGIN)
+    prose = head + rest.partition(page.END)[2] + page.HOW_FAST + page.HOW_SLOW + page.PROGRAMS + page.CONTENTS
+    assert bool(begin) == (name != f"{page.FOLDER}/measuring.md")
     assert not re.findall(r"\d+(?:[.,]\d+)?\s*(?:x|times|%|us|ms|ns|s|GFLOP|GB)\b", prose)
 
 
 @pytest.mark.parametrize("text", ["", page.END + page.BEGIN, page.BEGIN, page.BEGIN + page.END + page.BEGIN])
 def test_page_without_markers_is_an_error(text):
     with pytest.raises(ValueError, match="these two comments once each"):
-        page.update_text(text, command.RESULTS)
+        page.update_text(text, "new")
+
+
+def test_page_keeps_the_text_around_the_comments():
+    text = page.update_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", "new")
+    assert text == f"before\n{page.BEGIN}\n\nnew\n{page.END}\nafter\n"
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS + GPU_RESULTS])

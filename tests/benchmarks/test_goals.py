@@ -86,22 +86,13 @@ def test_newest_results_are_compared_with_current_targets():
     assert overview.summary(files) == f"Of {len(GOALS)} lines 1 are met as a whole, and 20 are not measured as a whole yet."
 
 
-def test_page_begins_with_all_goals_and_their_files():
-    text = page.PAGE.read_text(encoding="utf-8").partition(page.BEGIN)[2]
-    first = text.partition("\n## ")[2].partition("\n## ")[0]
+def test_page_has_all_goals_and_their_files():
+    first = (page.GUIDE / page.GOALS).read_text(encoding="utf-8").partition(page.BEGIN)[2].partition(page.END)[0]
     for goal in GOALS:
         assert f"| {page.escape_cell(goal.work)} | {page.escape_cell(goal.wanted)} |" in first
     for line in overview.lines_of(page.load_results(command.RESULTS)):
         if line.file:
-            assert f"[{line.file}](../../project/benchmarks/results/{line.file})" in first
-
-
-def test_pictures_are_up_to_date():
-    place = page.PAGE.parent / page.PICTURES
-    drawings = page.draw_pictures(command.RESULTS)
-    assert {path.name for path in place.glob("*")} == set(drawings), "run: python -m project.benchmarks --page"
-    for name, text in drawings.items():
-        assert (place / name).read_text(encoding="utf-8") == text, "run: python -m project.benchmarks --page"
+            assert f"[{line.file}](../../../project/benchmarks/results/{line.file})" in first
 
 
 def test_page_links_a_picture_of_the_curves(tmp_path):
@@ -109,14 +100,21 @@ def test_page_links_a_picture_of_the_curves(tmp_path):
 
     known = {"rows": [*SWEPT["rows"], *ROOFED["rows"]], "roofs": ROOFED["roofs"]}
     (tmp_path / "cpu-any-sweeps.json").write_text(json.dumps(SWEPT | known))
-    guide = tmp_path / "guide"
-    guide.mkdir()
-    (guide / "speed.md").write_text(f"{page.BEGIN}\n{page.END}")
-    (guide / page.PICTURES).mkdir()
-    (guide / page.PICTURES / "gone.svg").write_text("")
-    page.write(tmp_path, guide / "speed.md")
-    text = (guide / "speed.md").read_text()
-    assert "![Curves and roofs of cpu-any-sweeps.json](speed/cpu-any-sweeps.svg)" in text
+    folder = tmp_path / "guide" / page.FOLDER
+    folder.mkdir(parents=True)
+    for path in (tmp_path / "guide" / page.FIRST, tmp_path / "guide" / page.GOALS):
+        path.write_text(f"{page.BEGIN}\n{page.END}")
+    (folder / "gone.svg").write_text("")
+    (folder / "gone.md").write_text(f"# Gone\n\n{page.MADE}\n")
+    (folder / "by-hand.md").write_text("# Kept\n")
+    page.write(tmp_path, tmp_path / "guide")
+    text = (folder / "cpu-any-sweeps.md").read_text()
+    assert "![Curves and roofs of cpu-any-sweeps.json](cpu-any-sweeps.svg)" in text
     assert "- minifuse is faster at all sizes: than torch" in text
-    assert [path.name for path in (guide / page.PICTURES).iterdir()] == ["cpu-any-sweeps.svg"]
-    assert "Under the roof" in (guide / page.PICTURES / "cpu-any-sweeps.svg").read_text()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "by-hand.md",
+        "cpu-any-sweeps.md",
+        "cpu-any-sweeps.svg",
+        "goals.md",
+    ]
+    assert "Under the roof" in (folder / "cpu-any-sweeps.svg").read_text()

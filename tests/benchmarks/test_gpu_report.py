@@ -115,16 +115,15 @@ def test_report_shows_rates_and_a_table_of_all_rows(monkeypatch, capsys):
     ]
 
 
-def test_page_has_a_section_per_device(tmp_path):
+def test_each_file_of_results_has_a_page(tmp_path):
     for path in command.RESULTS.glob("cpu-*.json"):
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     command.keep(tmp_path / "gpu-h200.json", invented_results())
-    before = page.PAGE.read_text(encoding="utf-8")
-    text = page.update_text(before, tmp_path)
-    head, _, section = text.partition("## NVIDIA H200\n")
-    assert "## AMD EPYC\n" in head
-    assert "All numbers are in [gpu-h200.json](../../project/benchmarks/results/gpu-h200.json)." in section
-    assert "### Memory of the GPU: 2^26 float32, x of (8192, 8192)" in section
-    assert "| a + b | 200 us, 4,000 GB/s | 0.95x (0.85 to 1.04) | met: copy at least 0.90x |" in section
-    assert "A | processor" in section
-    assert page.update_text(text, command.RESULTS) == before
+    made = page.generate(tmp_path)
+    assert "[AMD EPYC (znver5)](speed/cpu-znver5.md) | [NVIDIA H200](speed/gpu-h200.md) |" in made[page.FIRST]
+    text = made["speed/gpu-h200.md"]
+    assert text.startswith("# NVIDIA H200\n")
+    assert "All numbers are in [gpu-h200.json](../../../project/benchmarks/results/gpu-h200.json)." in text
+    assert "## Memory of the GPU: 2^26 float32, x of (8192, 8192)" in text
+    assert "| a + b | 200 us, 4,000 GB/s | 0.95x (0.85 to 1.04) | met: copy at least 0.90x |" in text
+    assert "A | processor" in text

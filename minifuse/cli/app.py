@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
-from .files import VISUALIZER_FOLDERS, RequestError
+from .files import VISUALIZER_FOLDERS, RequestError, find_file
 from .output import report_error
 from .subjects import load_kernel
 
@@ -92,9 +92,11 @@ def find_visualizer() -> Path:
 def resolve_kernel(text: str) -> str:
     """Return FILE.py:name with an absolute path. The file runs once, which reports its errors before the server starts."""
     stem, dot, name = text.rpartition(".py:")
-    path = Path(stem + ".py").absolute()
-    if not dot or not path.is_file():
-        raise MinifuseError(f"--kernel {text}: expected a kernel in a file, as in --kernel my_kernels.py:scale")
+    try:
+        path = find_file(Path(stem + dot[:-1])).absolute()
+    except RequestError as error:
+        problem = f"--kernel {text}: expected a kernel in a file, as in --kernel my_kernels.py:scale"
+        raise MinifuseError(problem) from error
     load_kernel(path, name)
     return f"{path}:{name}"
 

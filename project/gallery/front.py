@@ -7,7 +7,7 @@ the register: between the load and the store, nothing touches memory. The number
 from html import escape
 
 import minifuse as mf
-from project.gallery.animation import COLORS, keyframes
+from project.gallery.animation import allow_motion, colors, keyframes
 
 WARPS, LANES = 4, 4
 THREADS = WARPS * LANES
@@ -37,8 +37,8 @@ def draw_front() -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
         "<title>Sixteen threads run one fused kernel, four at a time.</title>",
-        f"<style>{COLORS}{STYLE}{motion()}</style>",
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="12"/>',
+        f"<style>{colors()}{STYLE}{motion()}</style>",
+        f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}" rx="12"/>',
         f'<rect class="kernel" x="{LEFT - 10}" y="{STOPS[1] - 12}" width="{WIDTH - LEFT - 4}" height="170" rx="12"/>',
     ]
     for name, y in zip(OPERATIONS, STOPS[1:4], strict=True):
@@ -71,7 +71,6 @@ def cell(kind: str, k: int, y: int, text: str = "") -> str:
 
 
 STYLE = """
-.paper{fill:var(--paper)}
 .kernel{fill:var(--pale-shared);stroke:var(--shared);stroke-width:2}
 .stage{stroke:var(--shared);stroke-width:2;stroke-dasharray:2 6}
 text{font:600 15px ui-monospace,Menlo,Consolas,monospace;fill:var(--ink);text-anchor:middle;dominant-baseline:central}
@@ -102,7 +101,7 @@ def motion() -> str:
         for name, (begin, end) in spans.items():
             moving.append(keyframes(f".w{warp} .{name}", [(begin, end)], SECONDS))
         moving.append(fall(warp, hops))
-    return "".join(still) + "@media (prefers-reduced-motion:no-preference){" + "".join(moving) + "}"
+    return "".join(still) + allow_motion("".join(moving))
 
 
 def fall(warp: int, hops: list[float]) -> str:

@@ -59,6 +59,21 @@ def reverse(out: Any, a: Any) -> None:
         out[out.size - i + 2 * t - n] = s[n - 1 - t]
 
 
+def scan(out: Any, a: Any) -> None:
+    """A running sum: in each round, a thread adds what lies 1, 2, 4, ... before its own element."""
+    s = cuda.shared.array(128, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = a[t]
+    distance = 1
+    while distance < cuda.blockDim.x:
+        cuda.syncthreads()
+        before = s[t - distance] if t >= distance else 0
+        cuda.syncthreads()
+        s[t] += before
+        distance *= 2
+    out[t] = s[t]
+
+
 def multiply_add(x: Any, y: Any) -> Any:
     """Of tensors, not of elements: the library makes a kernel of it."""
     return x * y + 1

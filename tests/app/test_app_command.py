@@ -159,6 +159,7 @@ def test_user_kernel_is_resolved_to_an_absolute_path(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(KERNEL)
     monkeypatch.chdir(tmp_path)
     assert server.resolve_kernel("mine.py:scale") == f"{tmp_path / 'mine.py'}:scale"
+    assert server.resolve_kernel("project/views/kernels.py:scan") == f"{ROOT / 'project/views/kernels.py'}:scan"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from .row import US, Result
 
 EAGER, COMPILE, GRAPHS = "minifuse, eager", "torch.compile", "torch.compile, graphs"
 OTHERS = ("torch", COMPILE, GRAPHS, "jax", "numpy", "numexpr", "cupy", "cupy.fuse")  # peers that are other libraries
+PLAYERS = (US, COMPILE, "torch", "jax", "numpy", "cupy.fuse", "numexpr", EAGER, GRAPHS)  # in the charts
 LOSSES = 10  # rows that are listed as the slowest
 TEACHING = ("gpu-ladder",)  # groups with kernels that are slow on purpose
 Files = Mapping[str, Result]
@@ -73,8 +74,8 @@ SHAPES = ("a.T @ b, 4096 x 4096 x 4096", "a @ b.T, 4096 x 4096 x 4096", "(65536,
 RATIO = "time of a peer / time of minifuse"
 MEASURES = {
     "ratio": f"{RATIO}; right of 1, minifuse is faster",
-    "GB/s": "GB/s: bytes that must be moved / time",
-    "TFLOP/s": "TFLOP/s in float32",
+    "GB/s": "bytes that must be moved / time, in GB/s",
+    "TFLOP/s": "float32 operations / time, in TFLOP/s",
 }
 
 FIGURES = (
@@ -183,12 +184,12 @@ def chart_of(spec: Spec, files: Files) -> DotChart:
             rows.append(DotRow(source.words, joined))
         else:
             rows += [DotRow(source.words + row["name"], each) for row, each in zip(found, values, strict=True) if each]
-    lines = {"1": 1.0} if spec.measure == "ratio" else {}
+    lines = {"as fast as minifuse": 1.0} if spec.measure == "ratio" else {}
     if spec.line:
         roofs = files[spec.sources[0].file]["roofs"]
         words, scale = ("copy", 1.0) if spec.measure == "GB/s" else ("peak of registers", 1e-3)
         lines = {words: roofs[spec.line] * scale}
-    return DotChart(spec.title, MEASURES[spec.measure], rows, spec.measure == "ratio", lines)
+    return DotChart(spec.title, MEASURES[spec.measure], rows, spec.measure == "ratio", lines, PLAYERS)
 
 
 def place_of(found: Result) -> str:

@@ -67,7 +67,7 @@ def test_places_follow_the_axis():
     log, linear = DotChart("t", "x", rows, is_log=True), DotChart("t", "x", rows)
     assert log.place(10.0) == pytest.approx((log.place(1.0) + log.place(100.0)) / 2)
     assert linear.place(50.0) == pytest.approx((linear.place(0.0) + linear.place(100.0)) / 2)
-    assert dots.LEFT == linear.place(0.0) < log.place(1.0) < log.place(100.0) < dots.WIDTH - dots.RIGHT
+    assert linear.left == linear.place(0.0) < log.place(1.0) < log.place(100.0) < dots.WIDTH - dots.RIGHT
 
 
 @each_chart

@@ -30,8 +30,9 @@ number of threads: **above 1, minifuse is faster**.
 HOW_SLOW = """## Where is it slow?
 
 - **The first call compiles**, a network for seconds. Kernels are stored on disk, for all later processes.
-- **A call on few numbers costs more than in NumPy**, a view most.
-- **Sorts, scatters and programs that gather along the edges of a graph** are slower on a GPU than elsewhere.
+- **A call on few numbers**, such as `a + b`, costs more than in NumPy, a view most.
+- **Sorts of long vectors, scatters, and programs that gather along the edges of a graph** are slower on a GPU than in the
+  fastest other library.
 """
 PROGRAMS = """[Programs from publications](../../project/benchmarks/held_out), beside torch.compile:
 """

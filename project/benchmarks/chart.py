@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 SIGNS = "ox+*#%@&=" + "abcdefghijklmnopqrstuvwxyz"
 ROOF = "#999999"
 WIDTH, HEIGHT = 460, 300  # of a panel, in pixels, axes and title included
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 30, 44  # of it, what is not the field
+LEFT, RIGHT, TOP, BOTTOM = 64, 26, 30, 44  # of it, what is not the field
 LINE = 18  # of the legend
 ROWS = 18  # of a field in a terminal
 MARGIN = 11  # columns before a field in a terminal
@@ -126,7 +126,7 @@ def draw_chart(chart: Chart, names: Sequence[str]) -> list[str]:
     def place(point: Point) -> Point:
         return LEFT + point[0] * across, TOP + (1 - point[1]) * down
 
-    parts = [f'<text x="{LEFT}" y="{TOP - 10}" font-weight="bold" font-size="12">{escape(chart.title)}</text>']
+    parts = [f'<text x="16" y="{TOP - 10}" font-weight="bold" font-size="12">{escape(chart.title)}</text>']
     for k in ticks(left, right):
         x, _ = place(((k - left) / (right - left), 0))
         parts.append(f'<path d="M{x:.1f} {TOP}v{down}" stroke="#e4e4e4"/>')

@@ -97,7 +97,7 @@ format: $(INSTALLED) ## rewrite the sources in the project's format
 bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
 	@$(BIN)/python -m project.benchmarks $(ARGS)
 
-notebooks: $(INSTALLED) ## the course as Jupyter notebooks, one for each module: ARGS=new-folder
+notebooks: $(INSTALLED) ## Jupyter notebooks: of each module of the course, in ARGS=new-folder, and those of docs/notebooks
 	@$(BIN)/python docs/make_notebooks.py $(ARGS)
 
 decks: $(INSTALLED) ## the slides of the course as PDF, printed by Chromium: ARGS=new-folder

@@ -1,9 +1,12 @@
-"""Write a Jupyter notebook for each module of the course, made from its pages by jupytext.
+"""Write Jupyter notebooks, made from pages by jupytext: one for each module of the course, and those of docs/notebooks.
 
     python docs/make_notebooks.py build/notebooks
 
 Examples become cells that run; what a page says that they print, and examples in a shell, stay text. Pictures are copied
 beside the notebooks. Links between pages of the course lead to notebooks; other links are left out.
+
+A page of docs/notebooks becomes a notebook beside it, which is committed, so that hosts such as Colab can open it. Its first
+cell installs minifuse where it is missing, and what its cells print is left out.
 """
 
 import argparse
@@ -15,6 +18,14 @@ from pathlib import Path
 from minifuse.course.registry import MODULES, TASKS
 
 COURSE = Path(__file__).parent / "course"
+PAGES = Path(__file__).parent / "notebooks"
+INSTALL = """# On Colab and other hosts, install minifuse. Where it is installed, this cell does nothing.
+from importlib.util import find_spec
+
+if find_spec("minifuse") is None:
+    %pip install --quiet "minifuse[simt,train]"
+"""
+PRINTED = re.compile(r"```output\n.*?```\n+", re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 WEB = re.compile(r"[a-z]+:")
 
@@ -46,9 +57,19 @@ def move_links(text: str) -> str:
 
 def make_notebook(module: int) -> str:
     """Return the notebook of a module as JSON."""
+    return convert("\n\n".join(move_links(page.read_text(encoding="utf-8")) for page in pages_of(module)))
+
+
+def make_page_notebook(page: Path) -> str:
+    """Return the notebook of a page of docs/notebooks as JSON."""
+    text = PRINTED.sub("", move_links(page.read_text(encoding="utf-8")))
+    return convert(f"```python\n{INSTALL}```\n\n{text}")
+
+
+def convert(text: str) -> str:
+    """Return Markdown as a notebook without outputs, as JSON."""
     import jupytext
 
-    text = "\n\n".join(move_links(page.read_text(encoding="utf-8")) for page in pages_of(module))
     notebook = jupytext.reads(text, fmt="md")
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # jupytext draws them; equal pages should give equal files
@@ -58,8 +79,10 @@ def make_notebook(module: int) -> str:
 
 def main() -> None:
     """Write all notebooks and their pictures."""
-    parser = argparse.ArgumentParser(description="Write a Jupyter notebook for each module of the course.")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("build", "notebooks"), help="where to write the files")
+    parser = argparse.ArgumentParser(description="Write the Jupyter notebooks of the course, and those of docs/notebooks.")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path("build", "notebooks"), help="where those of the course go"
+    )
     folder = parser.parse_args().folder
     shutil.copytree(COURSE.parent / "images" / "course", folder / "images", dirs_exist_ok=True)
     for module in MODULES:
@@ -67,6 +90,10 @@ def main() -> None:
             path = folder / name_of(module)
             path.write_text(make_notebook(module), encoding="utf-8")
             sys.stdout.write(f"{path}\n")
+    for page in sorted(PAGES.glob("[0-9]*.md")):
+        path = page.with_suffix(".ipynb")
+        path.write_text(make_page_notebook(page), encoding="utf-8")
+        sys.stdout.write(f"{path}\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from .. import __version__
@@ -23,6 +22,7 @@ from ..core.operators import TABLE
 from ..runtime.atomic_files import replace_content
 from ..testing import Recipe, assert_backends_agree
 from ..testing.agreement import Difference
+from ..training.progress import new_progress_bar
 from .simulation import explain_simulation, format_backend, is_simulated
 
 FORMAT = "minifuse equivalence 1"  # of the files that --out writes
@@ -186,7 +186,7 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool, out: Path
     """Compare and print; return 1 if a comparison fails."""
     names = [get_backend(name).name for name in backends or all_backends()]
     cells, all_cases = [], list(cases())
-    with Progress(transient=True, disable=json) as progress:
+    with new_progress_bar(transient=True, disable=json) as progress:
         for name, function, count, kind in progress.track(all_cases, description="comparing"):
             for layout, recipe in LAYOUTS.items():
                 if name in REDUCTIONS and layout in ("element", "empty"):

@@ -10,9 +10,7 @@ from pathlib import Path
 from shlex import quote
 from threading import current_thread, main_thread
 
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError, TrainingError
 from ..distributed import all_reduce, init, rank, size
@@ -21,7 +19,7 @@ from ..recipes import MODULES, recipe_named
 from ..runtime.atomic_files import reason
 from ..tensors.creation import tensor
 from ..training import RunFolder, Trainer, fit, resume
-from ..training.loop import StepRecord
+from ..training.progress import show_progress
 from ..training.run_folder import CONFIG, CURVES
 from .launch import LaunchRequest
 from .launch import run as launch
@@ -29,7 +27,6 @@ from .output import new_console, print_json, report_error
 
 RUNS = Path("runs")
 COMMAND = Path(__file__).parents[1] / "__main__.py"
-LOSS_SMOOTHING = 0.9  # weight of the previous value in the displayed loss
 EXIT_INTERRUPTED = 130  # exit status after Ctrl-C
 
 
@@ -190,40 +187,6 @@ def parse_option(text: str) -> tuple[str, str]:
     if not sign:
         raise TrainingError(f"--set {text}: expected NAME=VALUE, such as width=64")
     return name.strip(), value.strip()
-
-
-ProgressCallback = Callable[[list[StepRecord], Mapping[str, float] | None], None]
-
-
-@contextmanager
-def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallback]:
-    """Show a progress bar with loss, speed and remaining time, and a line for each evaluation."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-    )
-    loss_and_speed, metric = [0.0, 0.0], trainer.recipe.target
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, speed="")
-
-        def report(records: list[StepRecord], numbers: Mapping[str, float] | None) -> None:
-            for record in records:
-                weight = LOSS_SMOOTHING if loss_and_speed[1] else 0.0
-                loss_and_speed[0] = weight * loss_and_speed[0] + (1 - weight) * record["loss"]
-                loss_and_speed[1] = trainer.settings.batch / record["seconds"]
-            progress.update(
-                bar,
-                completed=trainer.done,
-                description=f"loss {loss_and_speed[0]:.3f}",
-                speed=f"{loss_and_speed[1]:,.0f}/s, left",
-            )
-            if numbers is not None:
-                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {loss_and_speed[0]:.4f}"
-                progress.console.print(f"{line}   held-out {metric} {numbers[metric]:.4f}")
-
-        yield report
 
 
 @contextmanager

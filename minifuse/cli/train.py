@@ -5,9 +5,10 @@ from math import inf
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError
+from ..training.progress import new_progress_bar
 from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, report_error
 from .subjects import RequestError
@@ -57,7 +58,7 @@ def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str,
     settings = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
     session = train.begin(train.Settings(**settings))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, disable=console is None, transient=True) as progress:
+    with new_progress_bar(*columns, console=console, disable=console is None, transient=True) as progress:
         bar = progress.add_task("epochs", total=choice.epochs)
         while session.epochs < choice.epochs and train.advance(session, choice.epochs, inf):
             progress.update(bar, completed=session.epochs, description=f"loss {session.losses[-1]:.4f}")

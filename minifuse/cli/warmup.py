@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from ..backends.registry import get_backend, use_backend
 from ..core.errors import MinifuseError
@@ -25,6 +25,7 @@ from ..runtime.kernel_cache import MissingKernel, cache
 from ..runtime.processors import count_processors
 from ..tensors.tensor import Tensor
 from ..training import Trainer
+from ..training.progress import new_progress_bar
 from . import explain
 from .output import new_console, print_json, report_error
 from .recipes import EXIT_INTERRUPTED
@@ -108,7 +109,7 @@ def compile_subjects(
     processes = request.jobs or count_processors()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     backend = get_backend(request.backend).name
-    with Progress(*columns, console=console, disable=json, transient=True) as progress, use_backend(backend):
+    with new_progress_bar(*columns, console=console, disable=json, transient=True) as progress, use_backend(backend):
         bar = progress.add_task("planning", total=None)
 
         def show_compiled(done: int, total: int) -> None:

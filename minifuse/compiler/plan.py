@@ -30,6 +30,7 @@ from ..runtime.memory_pool import MemoryBuffer, write_clock
 from ..runtime.plan_cache import PlanTable
 from .host_program import HostProgram
 from .pipeline import compile_graph, initial_graph
+from .plan_html import plan_html
 from .pretty_print import kernel_comment
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, PlanInput, PlannedFunction, TracedGraph
@@ -415,6 +416,13 @@ class Plan:
             recorded.append(y.reshape(value.shape))
         input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)
         return input_grads
+
+    def __repr__(self) -> str:
+        kernels = f"{len(self.steps)} kernel{'s' * (len(self.steps) != 1)}"
+        return f"<Plan of {display_name(self.function)} on {self.backend}: {kernels}>"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     def source(self) -> str:
         """Return the host program and every kernel. If the user's names are known, comments describe the kernels."""

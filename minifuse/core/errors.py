@@ -57,6 +57,13 @@ def users_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def short_file(file: str) -> str:
+    """Return the name of a file without its folders. The file of a cell of a notebook is named as the cell: In[3]."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    named: tuple[str, str] | None = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return named[1] if named else file.replace("\\", "/").rpartition("/")[2]
+
+
 def users_frame() -> "FrameType":
     """Return the frame of the user's code that is running."""
     frame = sys._getframe(1)

@@ -119,9 +119,9 @@ def kernel_facts(step: Step, names: Sequence[str], plan: Plan, alias_of: Mapping
     output_names, input_names = pretty_print.operand_names(step, names)
     input_names = [name for name, (slot, _) in zip(input_names, step.inputs, strict=True) if slot != NO_BUFFER]
     reads, writes = facts(traffic.reads, input_names), facts(traffic.writes, output_names)
-    schedule = plan.backend.compile(step).schedule
+    compiled = plan.backend.compile(step)
     sizes = traffic.nbytes, traffic.scratch, traffic.launches, traffic.flops
-    return KernelFacts(formula, form, reads, writes, *sizes, schedule)
+    return KernelFacts(formula, form, reads, writes, *sizes, compiled.schedule, compiled.source)
 
 
 def peak_bytes(text: str, scratch_nbytes: Sequence[int]) -> int:

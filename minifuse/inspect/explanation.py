@@ -5,11 +5,22 @@ This module uses neither graphs nor plans: `explain` makes the records from them
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from ..core.errors import short_file
 from .fusion_log_text import DecisionText
-from .report import Column, InspectionReport, Paragraph, ReportTable, format_bytes, format_count, make_table, number_column
+from .report import (
+    Column,
+    FoldedText,
+    InspectionReport,
+    Paragraph,
+    ReportPart,
+    ReportTable,
+    format_bytes,
+    format_count,
+    make_table,
+    number_column,
+)
 
 MAX_SHOWN_NODES = 120  # nodes that the report lists
 CHANGE_STYLES = {"-": "red", "+": "green", "!": "yellow"}
@@ -48,6 +59,8 @@ class KernelFacts:
     """Floating-point operations of a matmul; 0 for any other kernel."""
     schedule: str = ""
     """How a GPU deals out the axes of the loops, and why, with one line for each launch; empty on other backends."""
+    source: str = ""
+    """The source of the kernel, or of all kernels that the backend launches for the step."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +188,7 @@ class Explanation:
         """Arrange the facts: totals, graph, passes and decisions if requested, kernels, refusals, backward pass."""
         columns = number_column("step"), Column("decision", wraps=True)
         steps = list(enumerate((step.text for step in self.steps), 1)) if has_steps else []
-        sections: dict[str, Sequence[ReportTable | Paragraph]] = {
+        sections: dict[str, Sequence[ReportPart]] = {
             "": [totals_table(self)],
             "graph": [graph_table(self)],
             "passes": [*describe_passes(self.passes)] if self.shows_passes else [],
@@ -188,6 +201,9 @@ class Explanation:
 
     def __str__(self) -> str:
         return str(self.report())
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
 
 def format_headline(x: Explanation) -> str:
@@ -230,8 +246,8 @@ def describe_passes(passes: Sequence[CompilerPassFacts]) -> Iterator[Paragraph]:
             yield Paragraph("no change", 4, "dim")
 
 
-def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph]:
-    """Yield the formula, the iteration space and the memory traffic of each kernel."""
+def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph | FoldedText]:
+    """Yield the formula, the iteration space, the memory traffic and the source of each kernel."""
     for k, kernel in enumerate(kernels):
         yield Paragraph(f"launch{k}: {kernel.formula}")
         launches = format_count(kernel.launches, "launch", "launches")
@@ -243,6 +259,7 @@ def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph]:
         for word, operands in (("reads ", kernel.reads), ("writes", kernel.writes)):
             if operands:
                 yield Paragraph(f"{word} {', '.join(f'{x.name} ({format_bytes(x.nbytes)})' for x in operands)}", 4)
+        yield FoldedText(f"source of launch{k}", kernel.source)
 
 
 def describe_refusals(refusals: Sequence[RefusalFacts]) -> Iterator[Paragraph]:
@@ -261,7 +278,7 @@ def group_refusals(refusals: Sequence[RefusalFacts]) -> dict[tuple[str, str, str
     return groups
 
 
-def describe_backward(x: BackwardFacts) -> Iterator[Paragraph]:
+def describe_backward(x: BackwardFacts) -> Iterator[Paragraph | FoldedText]:
     """Yield the kernels of the backward pass, and the values that are kept alive, saved or recomputed for it."""
     yield from describe_kernels(x.run.kernels)
     saved = [f"{value} ({format_bytes(nbytes)})" for value, nbytes in x.saved]
@@ -271,4 +288,5 @@ def describe_backward(x: BackwardFacts) -> Iterator[Paragraph]:
 
 def format_location(line: str) -> str:
     """Remove the folders from file:line."""
-    return Path(line).name if line else ""
+    file, colon, number = line.rpartition(":")
+    return f"{short_file(file)}{colon}{number}"

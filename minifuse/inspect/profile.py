@@ -301,6 +301,9 @@ class Profile(DispatchHook):
     def __str__(self) -> str:
         return str(self.report())
 
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
 
 def launch_work(plan: Plan, step: Step) -> LaunchWork:
     """Describe the work of one step of a plan."""

@@ -1,8 +1,8 @@
-"""Reports: the common form of explanations, profiles and results of commands, and its renderer as text.
+"""Reports: the common form of explanations, profiles and results of commands, and its renderers as text and HTML.
 
 A report has a headline, sections of tables and paragraphs, and notes. A table has columns, each with a name and a unit, over
 records: the dicts that are also written as JSON and shown by the app. `str(report)` is text for a terminal; the command line
-prints the same `lines` with their styles.
+prints the same `lines` with their styles. Notebooks show the same texts as HTML.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,10 +11,14 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from ..compiler.pretty_print import wrap_lines
+from ..core import html
+from ..core.html import Html
 
 WIDTH = 80  # default number of characters in a line
 GAP = "  "  # text between two columns of a table
 MIN_WRAPPED_WIDTH = 20  # characters; columns that wrap are at least this wide
+MAX_HTML_PARTS = 600  # tables, paragraphs and sources of a section that HTML contains
+MAX_OPEN_ROWS = 30  # rows; a section with a longer table is folded
 MIN_ROUNDED_BYTES = 1_000_000  # sizes from this many bytes on are rounded
 
 Line = list[tuple[str, str]]  # pieces of text, each with its style: "bold", "dim", a color, or ""
@@ -59,6 +63,12 @@ class ReportTable(NamedTuple):
                     spans.pop()
                 yield [*spans[:-1], *[(text.rstrip(), style) for text, style in spans[-1:]]]
 
+    def html(self) -> Html:
+        """Return the table as HTML."""
+        headings = [f"{x.key} {x.unit}".rstrip() for x in self.columns] if self.has_heading else []
+        rows = [[column.format(record[column.key]) for column in self.columns] for record in self.records]
+        return html.table(headings, rows, is_number=[column.is_number for column in self.columns])
+
     def fit_widths(self, widths: list[int], room: int) -> list[int]:
         """Narrow the columns that wrap, the widest most, until all columns fit into `room` characters."""
         room -= len(GAP) * (len(widths) - 1) + sum(n for n, x in zip(widths, self.columns, strict=True) if not x.wraps)
@@ -81,12 +91,35 @@ class Paragraph(NamedTuple):
         for line in wrap_lines(self.text, width - self.indent):
             yield [(" " * self.indent + line, self.style)]
 
+    def html(self) -> Html:
+        """Return the paragraph as HTML."""
+        style = f"padding-left: {self.indent}ch" + "; font-weight: bold" * (self.style == "bold")
+        return html.element("div", self.text, style=style)
+
+
+class FoldedText(NamedTuple):
+    """A text such as source code, which a notebook unfolds below its title. Text for a terminal omits it."""
+
+    title: str
+    text: str
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Yield no lines."""
+        yield from ()
+
+    def html(self) -> Html:
+        """Return the title, and the text that unfolds."""
+        return html.details(self.title, html.code(self.text))
+
+
+ReportPart = ReportTable | Paragraph | FoldedText
+
 
 class InspectionReport(NamedTuple):
     """A headline, sections by title, and notes. Sections without content are left out."""
 
     headline: str
-    sections: Mapping[str, Sequence[ReportTable | Paragraph]]
+    sections: Mapping[str, Sequence[ReportPart]]
     notes: Sequence[str] = ()
 
     def lines(self, width: int = WIDTH) -> Iterator[Line]:
@@ -100,6 +133,19 @@ class InspectionReport(NamedTuple):
 
     def __str__(self) -> str:
         return "\n".join("".join(text for text, _ in line) for line in self.lines())
+
+    def _repr_html_(self) -> str:
+        sections = []
+        for title, parts in ((title, parts) for title, parts in self.sections.items() if parts):
+            shown = [part.html() for part in parts[:MAX_HTML_PARTS]]
+            if len(parts) > MAX_HTML_PARTS:
+                shown.append(html.element("div", f"and {len(parts) - MAX_HTML_PARTS:,} more lines, which print shows"))
+            is_long = any(isinstance(part, ReportTable) and len(part.records) > MAX_OPEN_ROWS for part in parts)
+            sections.append(
+                html.details(html.element("b", title), *shown, is_open=not is_long) if title else html.join(shown)
+            )
+        notes = [html.element("div", note) for note in self.notes]
+        return html.block(*[html.element("b", self.headline)] * bool(self.headline), *sections, *notes)
 
 
 def make_table(

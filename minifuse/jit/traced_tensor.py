@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..compiler.plan import cast_to_target, check_inplace, function_name
 from ..compiler.tensor_meta import TensorMeta
+from ..core import html
 from ..core.dispatch import mode
 from ..core.dtypes import DType
 from ..core.errors import FuseError, OverlapError, ViewError, users_line
@@ -287,6 +288,12 @@ class TracedTensor(Tensor):
 
     def __repr__(self) -> str:
         return f"traced({self.dtype}, shape={self.shape})"
+
+    def _repr_html_(self) -> str:
+        return html.element("code", repr(self))
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
 TracedTensor.__name__ = "Tensor"  # the name in Python's error messages

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeGuard
 
+from ..core import html
 from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..core.errors import DTypeError
@@ -76,9 +77,19 @@ class Summary(NamedTuple):
             *left, count = [f"{truncate_left(x, n):{n}}" for x, n in zip(row, widths, strict=True)]
             lines.append("  ".join([*left, count.strip().rjust(widths[3])]).rstrip())
         rule = "-" * max(map(len, lines))
-        total = f"{self.parameters:,} parameters, {self.learned:,} of them learned"
-        memory = f"{format_bytes(self.nbytes)} of parameters and buffers, {format_bytes(self.output_nbytes)} of outputs"
-        return "\n".join([lines[0], rule, *lines[1:], rule, total, memory])
+        return "\n".join([lines[0], rule, *lines[1:], rule, *self.totals()])
+
+    def _repr_html_(self) -> str:
+        rows = [format_row(row) for row in self.layers]
+        totals = [html.element("div", line) for line in self.totals()]
+        return html.block(html.table(HEADINGS, rows, is_number=[False] * 3 + [True]), *totals)
+
+    def totals(self) -> tuple[str, str]:
+        """Return the numbers of parameters and bytes as sentences."""
+        return (
+            f"{self.parameters:,} parameters, {self.learned:,} of them learned",
+            f"{format_bytes(self.nbytes)} of parameters and buffers, {format_bytes(self.output_nbytes)} of outputs",
+        )
 
 
 def summary(model: Module, *inputs: object) -> Summary:

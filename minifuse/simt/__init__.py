@@ -9,6 +9,7 @@ The files, from low level to high:
     cuda_api, atomics, random    the names that a kernel uses
     rebind, launch               turn a function written for Numba into a launch of the interpreter
     metrics, races, fences, columnar, diagnostics, summary, trace, trace_file   analyses of a trace
+    request_picture, trace_html                               a trace in a notebook
     occupancy                    theoretical occupancy of a kernel
     host, check                  run and check unmodified numba.cuda scripts
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ..core.errors import SimtError, UnknownWordError
+from ..core.errors import SimtError, UnknownWordError, short_file
 from .arithmetic import DTypeName, convert_scalar_argument, dtype_named
 from .bytecode_locations import InstructionKey, assigned_name
-from .lanes import Lane, LaunchState, current, file_name, frame_line
+from .lanes import Lane, LaunchState, current, frame_line
 from .memory import ArrayIndex, KernelArray, MemoryBlock, base_array
 from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
@@ -160,7 +160,7 @@ class AddressSpaces:
         elif shape != array.shape and (shape,) != array.shape and shape not in (0, (0,)):
             file, line = frame_line(frame)
             raise SimtError(
-                f"shared array '{array.name}' at {file_name(file)}:{line} has shape {array.shape} for one lane and {shape} "
+                f"shared array '{array.name}' at {short_file(file)}:{line} has shape {array.shape} for one lane and {shape} "
                 "for another; the shape of a shared array must be a constant",
                 lines=((file, line),),
             )

@@ -4,9 +4,9 @@ import dis
 from collections.abc import Iterable
 from types import CodeType, FrameType
 
-from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError
+from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError, short_file
 from .bytecode_locations import Line
-from .lanes import Lane, Wait, file_name, frame_line
+from .lanes import Lane, Wait, frame_line
 from .loops import loop_line
 
 
@@ -90,7 +90,7 @@ def spin_error(lane: Lane, frame: FrameType) -> SimtError:
     line = frame_line(frame)
     return make_error(
         BarrierError,
-        f"deadlock: {lane.position} polls at {file_name(line[0])}:{line[1]}, and no thread makes progress; the thread that "
+        f"deadlock: {lane.position} polls at {short_file(line[0])}:{line[1]}, and no thread makes progress; the thread that "
         "it waits for is at a barrier, has ended, or belongs to a later block",
         [lane],
         [line],
@@ -103,7 +103,7 @@ def loop_limit_error(lane: Lane, kernel: str, frame: FrameType, limit: int) -> S
     return make_error(
         LoopLimitError,
         f"kernel {kernel}: {limit:,} loop iterations and calls, and no thread has ended; {lane.position} is in the loop of "
-        f"{frame.f_code.co_name} at {file_name(line[0])}:{line[1]}. Check the condition that ends this loop. If it is only "
+        f"{frame.f_code.co_name} at {short_file(line[0])}:{line[1]}. Check the condition that ends this loop. If it is only "
         "slow, raise loop_limit= (--loop-limit)",
         [lane],
         [line],
@@ -114,7 +114,7 @@ def recursion_error(lane: Lane, kernel: str, line: Line) -> SimtError:
     """Return the error for a recursion deeper than Python's stack allows."""
     return make_error(
         LoopLimitError,
-        f"kernel {kernel}: {lane.position} calls functions too deeply, at {file_name(line[0])}:{line[1]}; "
+        f"kernel {kernel}: {lane.position} calls functions too deeply, at {short_file(line[0])}:{line[1]}; "
         "check the condition that ends the recursion, or write a loop: a thread of a GPU has a small stack",
         [lane],
         [line],
@@ -127,7 +127,7 @@ def integer_growth_error(lane: Lane, frame: FrameType, bits: int) -> SimtError:
     names = [name for name, value in frame.f_locals.items() if type(value) is int and value.bit_length() > bits]
     return make_error(
         SimtError,
-        f"'{names[0]}' has more than {bits:,} bits in the loop at {file_name(line[0])}:{line[1]}, in {lane.position}; "
+        f"'{names[0]}' has more than {bits:,} bits in the loop at {short_file(line[0])}:{line[1]}, in {lane.position}; "
         "integers in kernels are exact here, but wrap on a GPU: write int64(...) or uint64(...) where you want them to wrap",
         [lane],
         [line],
@@ -143,7 +143,7 @@ def wait_of(lane: Lane) -> Wait:
 
 def format_wait(wait: Wait) -> str:
     """Format an operation with its line."""
-    return f"cuda.{wait.operation}() at {file_name(wait.line[0])}:{wait.line[1]}"
+    return f"cuda.{wait.operation}() at {short_file(wait.line[0])}:{wait.line[1]}"
 
 
 def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
@@ -155,7 +155,7 @@ def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
     if not earlier_returns:
         return f"{lane.position} has left the kernel", []
     lines = [(code.co_filename, line) for line in earlier_returns]
-    locations = " or ".join(f"{file_name(file)}:{line}" for file, line in lines)
+    locations = " or ".join(f"{short_file(file)}:{line}" for file, line in lines)
     return f"{lane.position} has left the kernel (return at {locations})", lines
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.errors import IndexingError, RaceError, UnwrittenOutputError
+from ..core.errors import IndexingError, RaceError, UnwrittenOutputError, short_file
 from ..core.layout import Layout
 from .bytecode_locations import Line
 from .metrics import unwritten_elements
@@ -125,11 +125,7 @@ def _format_access(row: int, labels: EventLabels, *, with_block: bool) -> str:
     file, line = labels.line(row)
     block = f" of block {format_index(labels.block_index(row))}" if with_block else ""
     verb = ACCESS_VERBS[int(labels.events.kind[row])]
-    return f"{verb} by thread {format_index(labels.thread_index(row))}{block} at {_base_name(file)}:{line}"
-
-
-def _base_name(file: str) -> str:
-    return file.replace("\\", "/").rpartition("/")[2]
+    return f"{verb} by thread {format_index(labels.thread_index(row))}{block} at {short_file(file)}:{line}"
 
 
 def _advice(race: Race, labels: EventLabels) -> str:

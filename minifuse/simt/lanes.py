@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
-from ..core.errors import MissingPartError, SimtError, UnknownWordError
+from ..core.errors import MissingPartError, SimtError, UnknownWordError, short_file
 from .bytecode_locations import InstructionKey, Line
 from .columnar import WARP_SIZE as WARP_SIZE
 from .record import Recorder
@@ -176,7 +176,7 @@ def lane_error(
     file, line = frame_line(kernel_frame(sys._getframe(1)))
     machine = lane.machine
     return kind(
-        f"{problem}, by {lane.position} at {file_name(file)}:{line}; {advice}",
+        f"{problem}, by {lane.position} at {short_file(file)}:{line}; {advice}",
         lines=((file, line),),
         block=tuple(lane.blockIdx[: machine.grid_rank]),
         threads=(tuple(lane.threadIdx[: machine.block_rank]),),
@@ -186,15 +186,10 @@ def lane_error(
     )
 
 
-def file_name(file: str) -> str:
-    """Return the last component of a path."""
-    return file.replace("\\", "/").rsplit("/", 1)[-1]
-
-
 def raise_unknown(name: str) -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use, with the kernel's line if a kernel is running."""
     lane = getattr(getcurrent(), "lane", None)
     if lane is None:
         raise UnknownWordError(f"{name} is not supported by minifuse.simt")
     file, line = frame_line(kernel_frame(sys._getframe(1)))
-    raise UnknownWordError(f"{name} at {file_name(file)}:{line} is not supported by minifuse.simt", lines=((file, line),))
+    raise UnknownWordError(f"{name} at {short_file(file)}:{line} is not supported by minifuse.simt", lines=((file, line),))

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from ..core.errors import LimitError, SimtError
+from ..core.errors import LimitError, SimtError, short_file
 from .address_spaces import AddressSpaces
 from .bytecode_locations import InstructionKey
 from .collectives import InactiveSourceError, UnsupportedShuffleError, barrier_result, collective_results
@@ -28,7 +28,7 @@ from .deadlock import (
     spin_error,
     warp_mismatch_error,
 )
-from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, file_name, getcurrent, kernel_frame, traceback_line
+from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, getcurrent, kernel_frame, traceback_line
 from .loops import CHUNKS
 from .record import Recorder
 
@@ -303,7 +303,7 @@ class Machine:
         if error.lines or location is None or lane is None:
             return error
         return LimitError(
-            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {file_name(location[0])}:{location[1]}",
+            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {short_file(location[0])}:{location[1]}",
             lines=(location,),
             block=tuple(lane.blockIdx[: self.grid_rank]),
             threads=(tuple(lane.threadIdx[: self.block_rank]),),
@@ -313,7 +313,7 @@ class Machine:
     def _as_simt_error(self, error: Exception) -> SimtError:
         """Convert a Python exception of a kernel to an error with its location."""
         location, lane = traceback_line(error.__traceback__), self._running
-        location_text = f" at {file_name(location[0])}:{location[1]}" if location else ""
+        location_text = f" at {short_file(location[0])}:{location[1]}" if location else ""
         if lane is None:
             return SimtError(f"{type(error).__name__}: {error}")
         if isinstance(error, RecursionError) and location:

@@ -20,13 +20,13 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.errors import UnknownWordError
+from ..core.errors import UnknownWordError, short_file
 from . import random
 from .address_spaces import CapturedConstantArray, CapturedDeviceArray, is_device_memory, rebuild_tuple
 from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, convert_scalar_argument, split_names
 from .bytecode_locations import Line
 from .cuda_api import CudaNamespace, cuda
-from .lanes import KERNEL_BUILTINS, file_name, raise_unknown
+from .lanes import KERNEL_BUILTINS, raise_unknown
 from .libdevice import LIBDEVICE
 from .loops import add_loop_counters
 
@@ -368,7 +368,7 @@ def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use."""
     suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
-        f"{name}{detail} at {file_name(location[0])}:{location[1]} is not supported by minifuse.simt; "
+        f"{name}{detail} at {short_file(location[0])}:{location[1]} is not supported by minifuse.simt; "
         "kernels can use numba.cuda, math, NumPy scalar functions, and functions that use only these"
         + (f": {suggestion}" if suggestion else ""),
         lines=(location,),

@@ -20,6 +20,7 @@ from .metrics import Divergence, Requests, Reuse, divergence, requests, reuse
 from .races import Race, races
 from .record import EVENT_DTYPES, ArrayInfo, Barrier, Collective, Events, Instruction
 from .summary import summarize
+from .trace_html import trace_html
 
 TABLES = {"instructions": Instruction, "arrays": ArrayInfo, "barriers": Barrier, "collectives": Collective}
 
@@ -199,6 +200,9 @@ class Trace:
             f"<Trace of {self.kernel}, grid {tuple(self.grid)}, block {tuple(self.block)}, seed {self.seed}: "
             f"{len(self.events.block)} events, {state}>"
         )
+
+    def _repr_html_(self) -> str:
+        return trace_html(self)
 
 
 load = Trace.load  # as `simt.load(path)`

@@ -24,6 +24,7 @@ from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .augmented_assignment import AUGMENTED_METHODS, as_operand, assign, store_at
 from .grad_methods import GradMethods, no_gradient_error, non_leaf_error
 from .mutation import store_in
+from .representation import tensor_html, tensor_text
 from .tape_nodes import ToBackward, ViewBackward
 
 if TYPE_CHECKING:
@@ -318,12 +319,14 @@ class Tensor(GradMethods):
         return format(self.item(), spec) if spec and not self.shape else super().__format__(spec)
 
     def __repr__(self) -> str:
-        text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
-        text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
-        details = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
-        details += [f'backend="{self.meta.backend!r}"'] if self.backend != "parallel" else []
-        details += ["requires_grad=True"] if self.requires_grad else []
-        return f"tensor({', '.join([text, *details])})"
+        return tensor_text(self, self.numpy())
+
+    def _repr_html_(self) -> str:
+        return tensor_html(self, self.numpy())
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        values = self.numpy()  # notebooks show text and HTML: values are copied once from a GPU
+        return {"text/plain": tensor_text(self, values), "text/html": tensor_html(self, values)}
 
     # In-place operations.
 

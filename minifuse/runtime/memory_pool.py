@@ -129,9 +129,9 @@ class MemoryStats:
     plans: int = 0  # estimated bytes of cached plans in main memory, for all backends together
 
 
-# References to a free buffer: from the pool, from the tuple `held`, and from the argument of getrefcount. A local variable as
-# the argument would not do: Python 3.14 borrows its reference in some places. Neither would `buffers[k]`: another thread may
-# have moved the buffers.
+# References to a free buffer: from the pool, from the tuple `held`, and from the argument of getrefcount. A local variable
+# is no such argument, since Python 3.14 borrows its reference in some places; nor is `buffers[k]`, which another thread may
+# have moved.
 FREE_REFERENCES = 3
 
 

@@ -1,0 +1,42 @@
+"""Hooks of MkDocs: pages that are made when the site is built, and links that lead to them.
+
+Versions: `mike` builds the site of a version into a branch, and names the version in MIKE_DOCS_VERSION. Only then has the
+site a menu of versions, since its list lies beside the folder of the version.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from docs.site import links, reference
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the pages of the reference to the navigation, and the menu of versions where there are several."""
+    for part in config.nav:
+        if "API" in part:
+            part["API"] = reference.nav()
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add pages that are not in docs/."""
+    for uri, text in reference.pages().items():
+        files.append(File.generated(config, uri, content=text))
+    links.add_pages(files, config, reference.sources())
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links lead to the pages of the site."""
+    source = page.file.abs_src_path
+    if source is None:
+        return markdown
+    return links.rewrite(markdown, Path(source).parent, page.file.src_uri)

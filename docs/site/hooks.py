@@ -36,6 +36,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links lead to the pages of the site."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation", "toc"]  # here, so that readers of the repository see no front matter
     source = page.file.abs_src_path
     if source is None:
         return markdown

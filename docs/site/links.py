@@ -1,14 +1,14 @@
 """Links of pages to files of the repository, on the site: sources become pages, and files outside docs/ are pages, too.
 
-In the repository a page links to `../../minifuse/core/operators.py`, which its readers open there. On the site the same link
-leads to a page with the source, highlighted, which is made for each file that a page links to; a folder becomes a list of its
-files. Results (JSON) are copied as they are.
+In the repository a page links to `../../minifuse/core/operators.py`, which its readers open there. On the site the same
+link leads to a page with the source, highlighted, which is made for each file that a page links to; a folder becomes a
+list of its files. Results (JSON) are copied as they are.
 """
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import relpath
 from urllib.parse import unquote
 
 from mkdocs.structure.files import File, Files
@@ -49,7 +49,7 @@ def rewrite(text: str, folder: Path, uri: str) -> str:
     """Return the text of a page with links that are right on the site, where the page is at `uri`."""
     parts, end = [], 0
     for link, path in targets(text, folder):
-        relative = os.path.relpath(page_uri(path), os.path.dirname(uri) or ".")
+        relative = relpath(page_uri(path), PurePosixPath(uri).parent)
         parts += [text[end : link.start()], link["before"], relative, link["after"] or ""]
         end = link.end()
     return "".join([*parts, text[end:]])
@@ -75,7 +75,7 @@ def source_page(path: Path) -> str:
     name = path.relative_to(ROOT)
     head = f"---\ntitle: {path.name}\nsearch: {{ exclude: true }}\nhide: [toc]\n---\n\n# `{name}`\n\n"
     if path.is_dir():
-        links = [f"- [`{x.name}`]({path.name}/{os.path.basename(page_uri(x))})\n" for x in files_in(path)]
+        links = [f"- [`{x.name}`]({path.name}/{PurePosixPath(page_uri(x)).name})\n" for x in files_in(path)]
         return head + "".join(links)
     text = path.read_text(encoding="utf-8").rstrip()
     fence = "`" * max(3, 1 + max((len(x) for x in re.findall(r"`+", text)), default=0))

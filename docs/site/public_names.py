@@ -1,6 +1,6 @@
 """The public names of the package: each with its object, and where Griffe finds its source.
 
-A name is public if `__all__` of a namespace has it, if it is in the table of functions, or if it is an attribute of `Tensor`.
+A name is public if `__all__` of a namespace has it, if the table of functions has it, or if it is an attribute of `Tensor`.
 An object that a table makes when the package is imported has no definition of its own in a source file: then `definition` is
 None, and the reference shows the running object.
 """
@@ -133,7 +133,7 @@ def definitions(module: str) -> frozenset[str]:
 
 def definition(name: str, value: Any) -> tuple[str, str | None]:
     """Return the module of an object, and the path of its definition in the source, or None."""
-    if isinstance(value, PLAIN) or inspect.isdatadescriptor(value) and not isinstance(value, property):
+    if isinstance(value, PLAIN) or (inspect.isdatadescriptor(value) and not isinstance(value, property)):
         module = NAMESPACES[name.rpartition(".")[0]]
         return module, f"{module}.{name.rpartition('.')[2]}" if isinstance(value, PLAIN) else None
     function = body(value)
@@ -154,12 +154,20 @@ def entries() -> tuple[Entry, ...]:
     return tuple(Entry(tuple(name for name, _ in group), group[0][1], *definition(*group[0])) for group in found.values())
 
 
-@cache
-def modules() -> dict[str, str]:
-    """Return the public modules: name -> path of the module."""
-    return {
-        f"{prefix}.{name}": value.__name__
+def public_module(name: str) -> ModuleType:
+    """Return a public module, as `mf.optim.lr_scheduler`."""
+    found = mf
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+def modules() -> set[str]:
+    """Return the names of the public modules."""
+    found = {
+        f"{prefix}.{name}"
         for prefix in NAMESPACES
         for name, value in names_in(prefix).items()
         if isinstance(value, ModuleType)
     }
+    return found | {prefix for prefix in NAMESPACES if prefix.startswith("mf.") and prefix != "mf.Tensor"}

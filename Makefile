@@ -24,7 +24,7 @@ INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get updat
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
+.PHONY: help demo app site serve-site test thorough test-lowest test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -76,6 +76,12 @@ format: $(INSTALLED) ## rewrite the sources in the project's format
 
 bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
 	@$(BIN)/python -m project.benchmarks $(ARGS)
+
+site: $(INSTALLED) ## the project's site, with warnings as errors, in build/site; ARGS="--site-dir new-folder" for another one
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict $(ARGS)
+
+serve-site: $(INSTALLED) ## the site at an address that it prints, built anew after each change
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs serve $(ARGS)
 
 notebooks: $(INSTALLED) ## the course as Jupyter notebooks, one for each module: ARGS=new-folder
 	@$(BIN)/python docs/make_notebooks.py $(ARGS)

@@ -27,7 +27,7 @@ COPIED = (".json", ".ipynb", ".csv")
 def page_uri(path: Path) -> str:
     """Return where the site has a file of the repository: the path of its page, or of its copy."""
     path = SAME.get(path, path)
-    if path.is_relative_to(DOCS) and path.suffix != ".py":
+    if path.is_relative_to(DOCS) and path.suffix != ".py" and not path.is_relative_to(DOCS / "site"):
         return str(path.relative_to(DOCS))
     name = str(path.relative_to(ROOT))
     if name in OUTSIDE:

@@ -48,7 +48,7 @@ def page(topic: Topic) -> str:
     """Return a page as Markdown."""
     found = entries_of(topic)
     rows = "".join(f"| {link(entry, entry.title)} | {cell(entry.summary)} |\n" for entry in found)
-    return f"# {topic.title}\n\n{topic.text}\n\n| name | |\n|---|---|\n{rows}\n" + "\n".join(map(section, found))
+    return f"# {topic.title}\n\n{topic.text}\n\n| name | summary |\n|---|---|\n{rows}\n" + "\n".join(map(section, found))
 
 
 def cell(text: str) -> str:
@@ -117,7 +117,7 @@ def index_parts() -> Iterator[str]:
         f"| [`{name}`]({page}.md) | {cell(docstring(public_module(name)).partition(chr(10))[0])} |\n"
         for name, page in MODULES.items()
     ]
-    yield f"## Modules\n\n| module | |\n|---|---|\n{''.join(rows)}\n"
+    yield f"## Modules\n\n| module | contents |\n|---|---|\n{''.join(rows)}\n"
     for group, topics in GROUPS.items():
         yield f"## {group}\n\n"
         for topic in topics:

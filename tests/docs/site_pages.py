@@ -55,7 +55,10 @@ def target_of(page: Path, target: str) -> tuple[Path, str] | None:
     parts = urlsplit(target)
     if parts.scheme or parts.netloc:
         return None
-    path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    folder = page.parent
+    if parts.path.startswith("/"):  # from the top of the site, as in 404.html
+        folder = next(parent for parent in page.parents if (parent / "404.html").exists())
+    path = (folder / unquote(parts.path).lstrip("/")).resolve() if parts.path else page
     return path / "index.html" if path.is_dir() else path, unquote(parts.fragment)
 
 

@@ -28,7 +28,7 @@ LOCK = $(COMPILE) --universal --python-version 3.11 --extra bench --extra browse
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app test smoke thorough test-lowest test-wheel lock test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
+.PHONY: help demo app site serve-site test smoke thorough test-lowest test-wheel lock test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,12 @@ format: $(INSTALLED) ## rewrite the sources in the project's format
 
 bench: $(INSTALLED) ## measure side by side with NumPy, and with torch where it is installed
 	@$(BIN)/python -m project.benchmarks $(ARGS)
+
+site: $(INSTALLED) ## the project's site, with warnings as errors, in build/site; ARGS="--site-dir new-folder" for another one
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --strict $(ARGS)
+
+serve-site: $(INSTALLED) ## the site at an address that it prints, built anew after each change
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs serve $(ARGS)
 
 notebooks: $(INSTALLED) ## Jupyter notebooks: of each module of the course, in ARGS=new-folder, and those of docs/notebooks
 	@$(BIN)/python docs/make_notebooks.py $(ARGS)

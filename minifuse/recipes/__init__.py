@@ -12,6 +12,7 @@ from ..core.errors import TrainingError
 from ..training import Recipe
 
 MODULES = ("mlp", "lenet", "sentences", "gpt")
+"""The names of the recipes, which are also names of modules of this package."""
 
 
 def recipe_named(name: str) -> Recipe:

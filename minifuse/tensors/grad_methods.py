@@ -49,7 +49,14 @@ class RemovableHandle:
 class GradMethods(Array):
     """The part of Tensor that deals with gradients. `_hooks` is set on a leaf that has had hooks."""
 
-    __slots__ = ("_hooks", "address", "buffer", "grad", "grad_fn", "meta")
+    __slots__ = {
+        "_hooks": "The hooks by their kind; unset without hooks.",
+        "address": "The address in memory of the element at index 0, 0, ...",
+        "buffer": "The memory, which all views of a tensor share.",
+        "grad": "The sum of the gradients that `backward` has computed so far; None before.",
+        "grad_fn": "The recorded call that computed the tensor; None for a leaf.",
+        "meta": "Layout, element type, backend and whether a gradient is computed: what a plan depends on.",
+    }
     meta: TensorMeta
     buffer: MemoryBuffer
     address: int

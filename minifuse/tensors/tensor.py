@@ -58,8 +58,12 @@ class Tensor(GradMethods):
         The sum of the gradients that `backward` has computed so far.
     """
 
-    __slots__ = ("__weakref__", "_shard", "reduced_from")
-    _shard: "Shard | None"  # unset for most tensors; see shards.py
+    __slots__ = {
+        "__weakref__": "Weak references to the tensor.",
+        "_shard": "The shard of a larger tensor; unset for most tensors, see shards.py.",
+        "reduced_from": "The input and the dim of x.max(dim) and x.min(dim), of which `indices` is computed.",
+    }
+    _shard: "Shard | None"
 
     def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
         self.buffer, self.address, self.meta = buffer, address, meta

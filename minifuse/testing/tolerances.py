@@ -51,6 +51,7 @@ TOLERANCES = {
         2.0**18, 2.0**27, True, False, "a derivative by central differences: rounding errors are divided by the small step"
     ),
 }
+"""How large the error of each kind of operation may be, in ULP, and why."""
 
 
 def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0) -> Tolerance:

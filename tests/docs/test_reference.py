@@ -1,0 +1,79 @@
+"""The API reference: each public name has a page, and an example that runs."""
+
+import doctest
+from types import MemberDescriptorType
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from docs.site.examples import FOLDER, examples, has_own
+from docs.site.public_names import PLAIN, docstring, entries, modules, public_module
+from docs.site.reference import GROUPS, MODULES, TOPICS, entries_of, index, page, topic_of
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+each_topic = pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
+
+
+def test_each_public_name_has_a_section_on_one_page():
+    sections = [name for topic in TOPICS for entry in entries_of(topic) for name in entry.names]
+    assert sorted(sections) == sorted(name for entry in entries() for name in entry.names)
+    assert len(sections) == len(set(sections))
+    assert {f"mf.{name}" for name in mf.__all__} <= {*sections, *modules()}
+
+
+def test_each_public_module_has_a_page():
+    assert MODULES.keys() == modules()
+    assert {*MODULES.values()} <= {topic.name for topic in TOPICS}
+    assert all(docstring(public_module(name)) for name in MODULES)
+
+
+def test_the_index_leads_to_each_section():
+    text = index()
+    for topic in TOPICS:
+        sections = page(topic)
+        for entry in entries_of(topic):
+            assert f"]({topic.name}.md#{entry.title})" in text
+            assert f'<span id="{entry.title}">' in sections
+
+
+def test_pages_without_names_are_found():
+    assert all(entries_of(topic) for topic in TOPICS)
+    assert sum(map(len, GROUPS.values())) == len(TOPICS) == len({topic.name for topic in TOPICS})
+
+
+def test_an_object_of_an_unknown_module_is_refused():
+    entry = entries()[0]._replace(module="minifuse.nowhere")
+    with pytest.raises(LookupError, match=r"minifuse\.nowhere, which no page of TOPICS has"):
+        topic_of(entry)
+
+
+@each_topic
+def test_each_name_has_a_docstring_and_an_example(topic):
+    found = entries_of(topic)
+    explained = [
+        entry for entry in found if docstring(entry.value) or isinstance(entry.value, (*PLAIN, MemberDescriptorType))
+    ]
+    assert [entry.title for entry in found if entry not in explained] == []
+    without = [entry.title for entry in found if not has_own(entry) and entry.title not in examples(topic.name)]
+    assert without == [], f"add examples to docs/site/examples/{topic.name}.txt"
+
+
+@each_topic
+def test_examples_are_of_names_that_need_them(topic):
+    needed = [entry.title for entry in entries_of(topic) if not has_own(entry)]
+    assert list(examples(topic.name)) == sorted(needed, key=list(examples(topic.name)).index)
+
+
+def test_each_file_of_examples_belongs_to_a_page():
+    assert {path.stem for path in FOLDER.glob("*.txt")} <= {topic.name for topic in TOPICS}
+
+
+@pytest.mark.parametrize("topic", sorted(path.stem for path in FOLDER.glob("*.txt")))
+def test_the_examples_of_a_page_are_right(topic, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report = []
+    for name, text in examples(topic).items():
+        test = doctest.DocTestParser().get_doctest(text + "\n", {"mf": mf, "np": np}, name, f"{topic}.txt", 0)
+        doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
+    assert not report, "".join(report)

@@ -5,6 +5,7 @@ A wrong call changes nothing: every row also compares its operands with copies m
 
 import pickle
 import re
+import sys
 from inspect import getsourcelines
 from math import inf, nan
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from minifuse.core.errors import (
     OverlapError,
     ShapeError,
     ViewError,
+    short_file,
 )
 
 
@@ -712,3 +714,25 @@ def test_similar_names_are_searched_only_for_a_printed_message(owner, monkeypatc
     assert "other" in str(raised.value)
     assert repr(pickle.loads(pickle.dumps(raised.value))) == repr(raised.value)
     assert searched
+
+
+def name_cell(file):
+    """Name the file of one cell, as IPython does in a kernel."""
+    return ("Cell", "In[3]") if file == "/tmp/ipykernel_7/12.py" else None
+
+
+def test_a_file_is_named_without_its_folders(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert short_file("/home/me/model.py") == short_file("C:\\me\\model.py") == "model.py"
+
+
+def test_the_file_of_a_cell_is_named_as_the_cell(monkeypatch):
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=name_cell))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert short_file("/tmp/ipykernel_7/12.py") == "In[3]"
+    assert short_file("/home/me/model.py") == "model.py"
+
+
+def test_an_old_ipython_names_files(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(compile=None)))
+    assert short_file("/tmp/ipykernel_7/12.py") == "12.py"

@@ -4,6 +4,8 @@ An Array has a shape and a dtype. Its subclass defines `apply`, for functions, a
 of several functions is a BoundFunction: on tensors it is one traced call, on nodes it is inlined.
 """
 
+from __future__ import annotations  # Python 3.14 would look up `int` among the methods, of which it is one
+
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -56,7 +58,7 @@ class Array(Traceable):
         @property
         def dtype(self) -> DType: ...  # noqa: D102
         @overload
-        def apply(self, function: "Operator | Function | BoundFunction | Callable[..., Array]", *inputs: object) -> Self: ...
+        def apply(self, function: Operator | Function | BoundFunction | Callable[..., Array], *inputs: object) -> Self: ...
         @overload
         def apply(self, function: Callable[..., R], *inputs: object) -> R: ...
         def apply(self, function: Callable[..., object], *inputs: object) -> object: ...  # noqa: D102

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, Signature
 from types import FunctionType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import minifuse as mf
 from minifuse.core.dtypes import float32
@@ -49,7 +49,7 @@ OWN_METHODS = {
     for name, method in vars(Array).items()
     if getattr(body := getattr(method, "fget", method), "__qualname__", "") == f"Array.{name}"
     and not name.startswith("_")
-    and body.__annotations__["return"] is Self
+    and body.__annotations__["return"] == "Self"
 }  # of arrays, which return arrays; those that NumPy or PyTorch have are not among them, and some of those take long
 METHODS = OWN_METHODS | {name for name in TABLE if hasattr(Traceable, name)}
 ERRORS = (MinifuseError, ArithmeticError, AttributeError, IndexError, TypeError, ValueError)  # of calls with wrong arguments

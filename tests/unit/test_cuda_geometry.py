@@ -94,12 +94,14 @@ def launch(function, *inputs, misaligned=False):
 def check(function, *inputs, times=1, misaligned=False):
     """Every element of the output is stored once, and every one of the inputs is loaded `times` times.
 
+    If blocks share a column, each stores partial sums, which the next launch adds.
     A thread past the last row, which must reach the barriers, loads the last row again.
     """
     plan = launch(function, *inputs, misaligned=misaligned)
     out, *operands = run(plan)
     assert set(out.stores.values()) == {1}
-    assert len(out.stores) == Plan(function, inputs).outputs[0].size
+    assert len(out.stores) == out.high - out.low
+    assert len(out.stores) % Plan(function, inputs).outputs[0].size == 0
     for memory, x in zip(operands, inputs, strict=True):
         assert len(memory.loads) == x.size
         if 1 not in x.shape:  # what is the same all along a row is loaded by each thread of the row
@@ -157,6 +159,10 @@ def test_rows_of_several_axes(a, b, n):
 def test_columns(rows, n):
     if rows > 1 < n:
         check(lambda x: x.sum(0), zeros(rows, n))
+
+
+def test_columns_that_several_blocks_share():
+    check(lambda x: x.sum(0), zeros(255, 300))
 
 
 @some

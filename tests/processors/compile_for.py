@@ -126,14 +126,15 @@ def compile_text(text: str, target: Target) -> tuple[bytes, str]:
 
 def calls(listing: str) -> list[str]:
     """Return the names of the functions that a listing uses and does not define."""
-    called = set(re.findall(r"^\s+(?:callq|jmp|bl|b)\s+([A-Za-z_]\w*)$", listing, re.MULTILINE))
-    loaded = set(
-        re.findall(r", (\w+)@GOTPAGE$", listing, re.MULTILINE)
-    )  # macOS loads addresses of functions, and of variables
-    defined = set(re.findall(r"^(\w+):", listing, re.MULTILINE)) | set(
-        re.findall(r"^\.zerofill \w+,\w+,(\w+)", listing, re.MULTILINE)
-    )
-    return sorted((called | loaded) - defined)
+
+    def find(pattern: str) -> set[str]:
+        return set(re.findall(pattern, listing, re.MULTILINE))
+
+    called = find(r"^\s+(?:callq|jmp|bl|b)\s+([A-Za-z_]\w*)$")
+    # On macOS, and with 64-bit addresses on x86, code loads the addresses of functions, and of variables.
+    loaded = find(r", (\w+)@GOTPAGE$") | find(r"\smovabsq\s+\$([A-Za-z_]\w*),")
+    variables = find(r"^\s*\.l?comm\s+(\w+),") | find(r"^\.zerofill \w+,\w+,(\w+)")
+    return sorted((called | loaded) - variables - find(r"^(\w+):"))
 
 
 def main(*triples: str) -> None:

@@ -3,7 +3,14 @@
 #     make test PYTHON=python3.12          the interpreter that .venv is made with (make clean, to change it)
 #     make test ARGS="tests/unit -k view"  what pytest should run, and how
 
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+SCRIPTS := Scripts
+EXE := .exe
+else
 PYTHON ?= python3
+SCRIPTS := bin
+endif
 ARGS ?=
 # What runs test-gpu: an environment with minifuse[cuda13,test] or [cuda12,test], often the one that has torch.
 GPU_PYTHON ?= python3
@@ -15,7 +22,7 @@ BROWSERS ?= 3
 
 VENV := .venv
 REQUIREMENTS := requirements.txt
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(SCRIPTS)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Debian's browser; as another user than root, with the rights that sudo gives without a question.
 INSTALL_CHROMIUM = as=; test "$$(id -u)" = 0 || as="sudo -n"; $$as apt-get update -qq && \
@@ -28,7 +35,8 @@ LOCK = $(COMPILE) --universal --python-version 3.11 --extra bench --extra browse
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app site serve-site test smoke thorough test-lowest test-wheel lock test-gpu test-array-api test-browser docker-commands notebooks decks lint check format bench clean bytecode
+.PHONY: help demo app site serve-site test smoke thorough test-lowest test-newest test-wheel test-sdist test-gpu test-arm test-array-api test-browser \
+	docker-commands notebooks decks dist release-check lock lint check format bench clean bytecode
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,13 +67,14 @@ lock: $(INSTALLED) ## the pins of requirements*.txt from the ranges of pyproject
 		{ echo "$$file: a pin has no wheel for Python $$python; add its first version that has one to pyproject.toml" >&2; exit 1; }; \
 	done; done
 
-test-wheel: $(INSTALLED) ## the wheel, installed with PYTHON into new environments outside of this folder, and what users run first
-	@rm -rf build/lib build/wheel
-	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
-	@"$(PYTHON)" tests/check_wheel.py build/wheel/*.whl $(ARGS)
+test-newest: ## the whole test suite with the newest versions that pyproject.toml allows, in an environment of its own
+	@$(MAKE) --no-print-directory test VENV=.venv-newest REQUIREMENTS=requirements-newest.txt
 
 test-gpu: ## on a machine with an NVIDIA GPU: hardware, interpreter and NumPy agree (uses the present environment: GPU_PYTHON)
 	@$(GPU_PYTHON) -m pytest -m gpu tests/cuda $(ARGS)
+
+test-arm: $(INSTALLED) ## some tests on aarch64 under QEMU, in a Debian of debootstrap, as root: ARGS=new-folder
+	@$(BIN)/python -m tests.release.run_arm $(or $(ARGS),build/debian-arm64)
 
 test-array-api: ## the tests of the array API standard, from a checkout of array-api-tests: make test-array-api SUITE=folder
 	@$(BIN)/python -m tests.array_api $(SUITE) $(ARGS)
@@ -82,11 +91,27 @@ docker-commands: $(INSTALLED) ## the Dockerfile without Docker, in a bare Debian
 bytecode: $(INSTALLED) ## compile the package once for the child processes of tests, even if PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/python -m compileall -q minifuse project
 
-lint: $(INSTALLED) ## format, style, types and the Dockerfile, checked and left as they are
+dist: $(INSTALLED) ## build and check the sdist and the wheel, in dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/check-wheel-contents dist/*.whl
+
+test-wheel: ## install the wheel of dist/ with PYTHON into new environments outside of this folder, and run what users run first
+	@"$(PYTHON)" tests/check_wheel.py dist/*.whl $(ARGS)
+
+test-sdist: ## unpack the sdist of dist/ in a new folder, and run the demo and some tests there
+	@"$(PYTHON)" -m tests.release.try_sdist
+
+release-check: ## check that a tag fits the version and the changelog: make release-check TAG=v1.2.3
+	@"$(PYTHON)" -m tests.release.check_tag "$(TAG)"
+
+lint: $(INSTALLED) ## format, style, types, workflows and other project files, checked and left as they are
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/hadolint Dockerfile project/course.Dockerfile
+	@$(BIN)/actionlint .github/workflows/*.yml
 
 check: lint test-browser test ## exactly what CI runs: lint, the app in a browser, then test
 
@@ -110,7 +135,7 @@ decks: $(INSTALLED) ## the slides of the course as PDF, printed by Chromium: ARG
 	@$(BIN)/python docs/make_decks.py $(ARGS)
 
 clean: ## remove .venv and everything else that is made from the sources
-	rm -rf $(VENV) .venv-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Read by whatever $(PYTHON) is, so it is written in the Python of all versions.
@@ -126,12 +151,12 @@ except ImportError:
 endef
 export REQUIRE_PYTHON
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	@command -v "$(PYTHON)" > /dev/null || { echo "$(PYTHON) was not found; install Python 3.11 or newer, or name one: make ... PYTHON=python3.12" >&2; exit 1; }
 	@"$(PYTHON)" -c "$$REQUIRE_PYTHON"
 	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(INSTALLED): $(REQUIREMENTS) pyproject.toml setup.py | $(BIN)/python
+$(INSTALLED): $(REQUIREMENTS) pyproject.toml setup.py | $(BIN)/python$(EXE)
 	@echo "Installing the versions of $(REQUIREMENTS) into $(VENV) (650 MB and a minute, the first time)"
 	@$(PIP) install --quiet --no-compile --requirement $(REQUIREMENTS)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .

@@ -1,9 +1,13 @@
 """A shim for tools that want a setup.py; the metadata lives in pyproject.toml.
 
-One thing is said here, since no setting says it: a wheel carries the visualizer. It lies inside the package, in a folder
-that is no package itself, so that no `project` appears beside the packages of others.
+Two things are said here, since no setting says them. A wheel carries the visualizer. It lies inside the package, in a folder
+that is no package itself, so that no `project` appears beside the packages of others. And the URLs of the project, and the
+links of its description, follow from one address, `repository` of [tool.minifuse] in pyproject.toml; while it is empty,
+there are no URLs, and the links are the README's.
 """
 
+import re
+import tomllib
 from pathlib import Path
 from shutil import copy, copytree, ignore_patterns
 
@@ -13,6 +17,16 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 CARRIED = ("project", ".streamlit")
 RECORDED = Path("docs", "guide", "counters-h200.json")  # beside what the pages count, what a GPU has
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["minifuse"]["repository"].rstrip(
+    "/"
+)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    "Repository": "",
+    "Documentation": "/tree/main/docs",
+    "Changelog": "/blob/main/CHANGELOG.md",
+    "Issues": "/issues",
+}  # the part of each address that follows the repository's
 
 
 class BuildWithVisualizer(build_py):
@@ -30,4 +44,9 @@ class BuildWithVisualizer(build_py):
             copy(ROOT / RECORDED, target)
 
 
-setup(cmdclass={"build_py": BuildWithVisualizer})
+setup(
+    cmdclass={"build_py": BuildWithVisualizer},
+    long_description=re.sub(r"\]\((?!\w+:|#)", f"]({REPOSITORY}/blob/main/" if REPOSITORY else "](", README),
+    long_description_content_type="text/markdown",
+    project_urls={name: REPOSITORY + page for name, page in PAGES.items() if REPOSITORY},
+)

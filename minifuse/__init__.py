@@ -74,7 +74,7 @@ from .tensors.serialization import load, load_metadata, load_state, save, save_s
 from .tensors.tensor import Tensor
 from .tensors.transforms import grad, source
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the only place; the distribution reads it from here
 
 _LAZY = {  # name -> module, or module:name
     "autograd": "autograd", "fft": "functions.fft", "func": "func", "linalg": "functions.linalg", "simt": "simt",

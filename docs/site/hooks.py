@@ -6,6 +6,7 @@ site a menu of versions, since its list lies beside the folder of the version.
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ from docs.site import links, reference
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation: pages that match its patterns, those of the reference, and the menu of versions."""
+    """Set the addresses, and complete the navigation: patterns, pages of the reference, the menu of versions."""
+    addresses = tomllib.loads((links.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["minifuse"]
+    config.site_url = addresses["site"]
+    if addresses["repository"]:
+        config.repo_url, config.repo_name = addresses["repository"], config.site_name
     config.nav = expand_patterns(config.nav, Path(config.docs_dir))
     for part in config.nav:
         if "API" in part:

@@ -10,7 +10,7 @@ remainder of floats. So they are read from the object file.
 import ctypes
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from typing import Any
@@ -38,11 +38,40 @@ class MethodDef(ctypes.Structure):
 
 
 def link_text(text: str, exports: Iterable[str]) -> dict[str, int]:
-    """Link LLVM text, and return the addresses of its exported functions. It may declare and call Python's C API."""
+    """Link LLVM text, and return the addresses of its exported functions. It may declare and use Python's C API."""
+    addresses = {name: address_in_python(name) for name in set(re.findall(r"@(_?Py\w+)", text))}
+    text = address_directly(text, addresses)
     library = llvm.JITLibraryBuilder().add_ir(text)
     for name in set(re.findall(r"@(_?Py\w+)", text)):
-        library.import_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+        library.import_symbol(name, addresses[name])
     return link(library, exports)
+
+
+def address_in_python(name: str) -> int:
+    """Return the address of a function or a variable of Python's C API."""
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def address_directly(text: str, addresses: Mapping[str, int]) -> str:
+    """Let LLVM text address its variables without a table: external ones by number, exported ones as part of the module.
+
+    On Arm, code loads the address of such a variable from a table at most 4 GB away. The linker allocates the table without
+    regard to that, and ends the process if it is too far away.
+
+    Examples
+    --------
+    >>> text = "@x = external global i8\\n@y = global i8 0\\nload i8, ptr @x"
+    >>> print(address_directly(text, {"x": 4096}))
+    @y = dso_local global i8 0
+    load i8, ptr inttoptr (i64 4096 to ptr)
+    """
+    external = r"^@(\w+) *= external global .*\n"
+    for name in re.findall(external, text, re.MULTILINE):
+        text = re.sub(rf"@{name}\b(?! *=)", f"inttoptr (i64 {addresses[name]} to ptr)", text)
+    text = re.sub(external, "", text, flags=re.MULTILINE)
+    return re.sub(r"^(@\w+ *=) global ", r"\1 dso_local global ", text, flags=re.MULTILINE)
 
 
 def copy_function(element: str) -> str:

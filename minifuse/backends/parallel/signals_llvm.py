@@ -9,20 +9,21 @@ No handler is installed and no file descriptor is read, so the program's own han
 thread launched is never stopped.
 """
 
+import ctypes
 import platform
 
-X86_CLOCK = "call i64 @llvm.readcyclecounter()"
-ARM_CLOCK = 'call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()'
-# The clock, and its ticks between two checks for signals: about 20 ms at 3 GHz, or at 24 to 50 MHz.
-CLOCKS = {"x86_64": (X86_CLOCK, 1 << 26), "AMD64": (X86_CLOCK, 1 << 26)}
-CLOCKS |= {"aarch64": (ARM_CLOCK, 1 << 19), "arm64": (ARM_CLOCK, 1 << 19)}
+# The clock that LLVM reads, and its ticks between two checks for signals: about 20 ms at 3 GHz, or at 24 to 50 MHz on Arm.
+CLOCK = "call i64 @llvm.readcyclecounter()"
+CLOCKS = {"x86_64": (CLOCK, 1 << 26), "AMD64": (CLOCK, 1 << 26), "aarch64": (CLOCK, 1 << 19), "arm64": (CLOCK, 1 << 19)}
 NO_CLOCK = "add i64 0, 0", 0  # without a clock, check every time
+ID_MASK = -1 if ctypes.sizeof(ctypes.c_ulong) == 8 else 0xFFFFFFFF  # the bits of an unsigned long, the type of a thread's id
 
 
 def signals_text() -> str:
     """Return the LLVM text for this machine."""
     clock, ticks = CLOCKS.get(platform.machine(), NO_CLOCK)
-    return SIGNALS_TEXT.replace("CLOCK", clock).replace("CHECK_TICKS", str(ticks))
+    text = SIGNALS_TEXT.replace("CLOCK", clock).replace("CHECK_TICKS", str(ticks))
+    return text.replace("ID_MASK", str(ID_MASK))
 
 
 SIGNALS_TEXT = """
@@ -49,7 +50,8 @@ return:
 }
 
 define internal i1 @is_main_thread() {
-  %me = call i64 @PyThread_get_thread_ident()
+  %id = call i64 @PyThread_get_thread_ident()
+  %me = and i64 %id, ID_MASK
   %main = load i64, ptr @main_thread
   %is_main = icmp eq i64 %me, %main
   ret i1 %is_main

@@ -68,7 +68,7 @@ lint: $(INSTALLED) ## format, style, types and the Dockerfile, checked and left 
 	@$(BIN)/mypy
 	@$(BIN)/hadolint Dockerfile project/course.Dockerfile
 
-check: lint test-browser test ## exactly what CI runs: lint, the app in a browser, then test
+check: lint site test-browser test ## exactly what CI runs: lint, the site, the app in a browser, then test
 
 format: $(INSTALLED) ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix-only --quiet .

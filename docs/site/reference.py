@@ -48,7 +48,10 @@ def page(topic: Topic) -> str:
     """Return a page as Markdown."""
     found = entries_of(topic)
     rows = "".join(f"| {link(entry, entry.title)} | {cell(entry.summary)} |\n" for entry in found)
-    return f"# {topic.title}\n\n{topic.text}\n\n| name | summary |\n|---|---|\n{rows}\n" + "\n".join(map(section, found))
+    head = "---\nsearch: { boost: 2 }\n---\n\n"  # before pages that only mention a name
+    return f"{head}# {topic.title}\n\n{topic.text}\n\n| name | summary |\n|---|---|\n{rows}\n" + "\n".join(
+        map(section, found)
+    )
 
 
 def cell(text: str) -> str:

@@ -113,7 +113,7 @@ lint: $(INSTALLED) ## format, style, types, workflows and other project files, c
 	@$(BIN)/hadolint Dockerfile project/course.Dockerfile
 	@$(BIN)/actionlint .github/workflows/*.yml
 
-check: lint site test-browser test ## exactly what CI runs: lint, the site, the app in a browser, then test
+check: lint test-browser test ## exactly what CI runs: lint, the app and the site in a browser, then test
 
 format: $(INSTALLED) ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix-only --quiet .

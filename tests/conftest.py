@@ -52,7 +52,7 @@ def _nothing_old_is_garbage() -> None:
 
 
 SLOW = Path(__file__).with_name("slow.txt")  # seconds and name of each slow test
-SLOW_S, DRAWN_S = 0.2, 0.1  # what counts as slow; seconds that a slow test takes on average with --sample
+SLOW_S, DRAWN_S = 0.2, 0.06  # what counts as slow; seconds that a slow test takes on average with --sample
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -1,7 +1,7 @@
 """The pages of the API reference: every public name, on the page of the topic of its module.
 
-A page begins with a table of its names; below, each has its signature
-and docstring, rendered by mkdocstrings, its other names, an example, and a link to its source.
+A page begins with a table of its names; below, each has its signature and docstring, rendered by mkdocstrings, its other
+names, an example, and a link to its source.
 """
 
 from collections.abc import Iterator
@@ -34,14 +34,9 @@ def topic_of_module(module: str) -> Topic:
     raise LookupError(f"public names are defined in {module}, which no page of TOPICS has; add the module to one")
 
 
-def anchor(entry: Entry) -> str:
-    """Return the anchor of an object on its page."""
-    return entry.title
-
-
 def link(entry: Entry, text: str, folder: str = "") -> str:
     """Return a link to an object, from a page of the reference."""
-    return f"[`{text}`]({folder}{topic_of(entry).name}.md#{anchor(entry)})"
+    return f"[`{text}`]({folder}{topic_of(entry).name}.md#{entry.title})"
 
 
 def page(topic: Topic) -> str:

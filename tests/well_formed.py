@@ -13,7 +13,7 @@ SHOWN_ONLY_ON_DEMAND = ("details", "title")
 
 @dataclass
 class Document(HTMLParser):
-    """What a text of HTML contains. An element that is not closed in order, or is not allowed, is an error."""
+    """The content of a text of HTML. An element that is not closed in order, or is not allowed, is an error."""
 
     source: str
     elements: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)

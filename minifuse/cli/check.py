@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ..simt.check import HazardFinding, Report, check, pluralize, script_traceback
+from ..simt.check import HazardFinding, Report, check, script_traceback
+from ..simt.diagnostics import pluralize
 from ..simt.host import format_line
 from .output import new_console, print_json
 

@@ -26,8 +26,9 @@ from ..backends.cuda.matmul.ladder import LADDER
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
 from ..inspect.report import Column, make_table
-from ..simt.check import HazardFinding, finding_as_dict, pluralize
+from ..simt.check import HazardFinding, finding_as_dict
 from ..simt.columnar import WARP_SIZE
+from ..simt.diagnostics import pluralize
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding

@@ -31,6 +31,7 @@ from ..core.errors import (
 )
 from . import run as run_kernel
 from . import trace as trace_kernel
+from .diagnostics import pluralize
 from .host import DeviceArray, HostOrDevice, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
 from .machine import LOOP_LIMIT
 from .trace import Trace
@@ -423,8 +424,3 @@ def finding_as_dict(finding: HazardFinding) -> dict[str, object]:
         "launched_at": list(finding.line),
         "count": finding.count,
     }
-
-
-def pluralize(number: int, singular: str, plural: str = "") -> str:
-    """Format a number with its noun."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -8,7 +8,7 @@ from zlib import crc32
 from ..core import html
 from ..core.errors import SimtError, short_file
 from ..core.html import Html
-from .diagnostics import format_index, unravel_xyz
+from .diagnostics import format_index, pluralize, unravel_xyz
 from .metrics import Requests
 from .record import ATOMIC, LOAD, STORE, ArrayInfo, Events, Instruction
 from .request_picture import request_picture
@@ -65,7 +65,7 @@ def trace_html(trace: ShownTrace) -> Html:
     lines = [(f"{x['line']}  {source_line(x['file'], x['line'])}", x) for x in facts["lines"]]
     found = [html.element("div", f"{type(error).__name__}: {error}") for error in hazards[:MAX_HAZARDS]]
     found += [html.element("div", f"and {len(hazards) - MAX_HAZARDS} more")] * (len(hazards) > MAX_HAZARDS)
-    count = f"{len(hazards)} hazard{'s' * (len(hazards) != 1)}" if hazards else "no hazards"
+    count = pluralize(len(hazards), "hazard") if hazards else "no hazards"
     return html.block(
         html.element("b", repr(trace)),
         numbers_table("array", arrays),
@@ -117,13 +117,12 @@ def request_steps(trace: ShownTrace) -> Iterator[Html]:
 def describe_request(trace: ShownTrace, requests: Requests, row: int, info: ArrayInfo) -> str:
     """Describe a request in a sentence: who accesses what, and what it costs."""
     block = format_index(unravel_xyz(int(requests.block[row]), trace.grid))
-    lanes = int(requests.lanes[row])
     who = f"warp {requests.warp[row]} of block {block} {VERBS[int(requests.kind[row])]} {info.name}"
-    text = f"{who}: {lanes} lane{'s' * (lanes != 1)}, {requests.nbytes[row]:,} bytes"
+    text = f"{who}: {pluralize(int(requests.lanes[row]), 'lane')}, {requests.nbytes[row]:,} bytes"
     if info.space == "global":
-        sectors = int(requests.sectors[row])
-        return f"{text}, {sectors} sector{'s' * (sectors != 1)} of 32 bytes (ideal {requests.ideal_sectors[row]})"
+        sectors = pluralize(int(requests.sectors[row]), "sector")
+        return f"{text}, {sectors} of 32 bytes (ideal {requests.ideal_sectors[row]})"
     if info.space == "shared":
-        passes = int(requests.wavefronts[row])
-        return f"{text}, {passes} pass{'es' * (passes != 1)} over the banks (ideal {requests.ideal_wavefronts[row]})"
+        passes = pluralize(int(requests.wavefronts[row]), "pass", "passes")
+        return f"{text}, {passes} over the banks (ideal {requests.ideal_wavefronts[row]})"
     return text

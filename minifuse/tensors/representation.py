@@ -31,7 +31,7 @@ class Representable(Protocol):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `backward` computes a gradient."""
+        """True if `backward` computes a gradient."""
 
     @property
     def backend(self) -> str:

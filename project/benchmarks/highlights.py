@@ -53,7 +53,7 @@ class Spec(NamedTuple):
     line: str = ""
     """The rate of the machine that is marked, if the measure is a rate."""
     is_joined: bool = False
-    """Whether all rows of a source are drawn in one row, named by its words."""
+    """True if all rows of a source are drawn in one row, named by its words."""
 
 
 FUSED_H200, H200 = "gpu-h200-fusion.json", "gpu-h200.json"

@@ -28,7 +28,7 @@ class Item(NamedTuple):
 
     @property
     def is_moving(self) -> bool:
-        """Whether the picture moves."""
+        """True if the picture moves."""
         return bool(self.steps)
 
     @property

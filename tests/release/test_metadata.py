@@ -1,4 +1,4 @@
-"""What the distributions say about the project, and which files they have."""
+"""The metadata of the distributions, and their files."""
 
 import os
 import re

@@ -32,7 +32,7 @@ LARGE = {
 
 
 class SeenError(Exception):
-    """What a function has seen while it was traced."""
+    """The HTML and the texts that a function has seen while it was traced."""
 
 
 def table_values(document):

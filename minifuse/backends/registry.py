@@ -48,7 +48,8 @@ registry = Registry()
 def backends() -> tuple[str, ...]:
     """Return the names of the backends that this machine can use.
 
-    "cuda" is the first GPU, or the interpreter if there is none. Further GPUs are "cuda:1" and so on.
+    "cuda" is the first GPU, or the interpreter if there is none. Further GPUs are "cuda:1" and so on. If there is a GPU
+    but not the packages of minifuse[cuda13], "cuda" is not among them.
 
     Examples
     --------
@@ -60,8 +61,12 @@ def backends() -> tuple[str, ...]:
 
 @cache
 def has_cuda() -> bool:
-    """Return True if CUDA kernels can run: on a GPU (needs numba_cuda) or in the interpreter (needs greenlet)."""
-    return any(find_spec(module) is not None for module in ("numba_cuda", "greenlet"))
+    """Return True if CUDA kernels can run: on a GPU with numba_cuda, or without a GPU in the interpreter, with greenlet."""
+    from .cuda.device.driver import query_driver
+
+    if find_spec("numba_cuda") is not None:
+        return True
+    return find_spec("greenlet") is not None and not query_driver().gpus
 
 
 def host_backend() -> str:

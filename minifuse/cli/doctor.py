@@ -157,7 +157,11 @@ def kernel_error(backend: str, size: int) -> float:
 
 
 def check_cuda(runs_kernels: bool = True) -> Iterator[DoctorFinding]:
-    """Report the driver, the GPUs, the packages, and whether kernels compile and run. A missing GPU is not an error."""
+    """Report the driver, the GPUs, the packages, and whether kernels compile and run.
+
+    A missing GPU is not an error. A GPU for which no package is installed is not one either, but the line that installs them
+    is named.
+    """
     info = driver.query_driver()
     if info.gpus:
         version = f"{info.version // 1000}.{info.version % 1000 // 10}"
@@ -167,16 +171,18 @@ def check_cuda(runs_kernels: bool = True) -> Iterator[DoctorFinding]:
             yield DoctorFinding(f"GPU {index}", describe_gpu(index))
     else:
         yield DoctorFinding("GPU", f"none: {info.reason}")
-    parts = [check_package(name, info.extra, bool(info.gpus)) for name in CUDA_PACKAGES]
+    parts = [check_package(name, info.extra) for name in CUDA_PACKAGES]
+    uses_gpu = bool(info.gpus) and parts[0].ok
+    parts = [replace(part, needed=uses_gpu) for part in parts]
     yield from parts if info.gpus else map(as_optional, parts)
     if parts[0].ok and not driver.is_numpy_supported():
         parts.append(
             DoctorFinding(
-                "NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_INSTALL_COMMAND, bool(info.gpus)
+                "NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_INSTALL_COMMAND, uses_gpu
             )
         )
         yield parts[-1]
-    greenlet_finding = check_package("greenlet", "simt", bool(info.gpus))
+    greenlet_finding = check_package("greenlet", "simt", uses_gpu)
     yield greenlet_finding
     if runs_kernels and greenlet_finding.ok and parts[0].ok and parts[-1].ok:
         yield check_compilation()

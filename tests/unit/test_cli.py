@@ -158,13 +158,19 @@ def test_without_gpu_and_lanes_the_line_that_installs_them_is_named(monkeypatch)
 
 
 @pytest.mark.parametrize(("version", "extra"), [(13000, "cuda13"), (12080, "cuda12"), (14010, "cuda13")])
-def test_a_gpu_without_cuda_packages_is_a_fault(monkeypatch, version, extra):
+def test_a_gpu_with_a_part_of_the_cuda_packages_is_a_fault(monkeypatch, version, extra):
     found = look(monkeypatch, 2, version, "", "cuda-core")
     assert found["GPU 1"].found == "GPU of number 1, compute capability 9.0"
     assert found["NVIDIA driver"].found == f"for CUDA {version // 1000}.{version % 1000 // 10}"
     assert (found["cuda-core"].ok, found["cuda-core"].needed) == (False, True)
     assert found["cuda-core"].advice == f'pip install "minifuse[{extra}]"'
     assert "a CUDA kernel" not in found
+
+
+def test_a_gpu_without_any_cuda_package_is_no_fault(monkeypatch):
+    found = look(monkeypatch, 1, 13000, "", "numba-cuda", "cuda-core", "cuda-bindings")
+    assert found["numba-cuda"].advice == 'pip install "minifuse[cuda13]"'
+    assert not any(finding.needed for finding in found.values() if not finding.ok)
 
 
 def test_an_old_driver_is_a_fault(monkeypatch):

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 import minifuse as mf
+from minifuse.backends import registry as registry_module
+from minifuse.backends.cuda.device import driver
 from minifuse.backends.python import PythonBackend
 from minifuse.backends.registry import Registry, get_backend, registry
 from minifuse.core.errors import BackendError
@@ -26,6 +28,21 @@ class Another(PythonBackend):
 def test_the_names():
     assert mf.backends()[:2] == ("python", "parallel")
     assert mf.zeros(2).backend == "parallel"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "installed", "found"),
+    [
+        (0, {"greenlet"}, True),
+        (0, set(), False),
+        (1, {"greenlet"}, False),
+        (1, {"greenlet", "numba_cuda"}, True),
+    ],
+)
+def test_a_gpu_is_a_backend_if_its_packages_are_installed(monkeypatch, gpus, installed, found):
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(gpus, 13000, ""))
+    monkeypatch.setattr(registry_module, "find_spec", lambda name: "a spec" if name in installed else None)
+    assert registry_module.has_cuda.__wrapped__() is found
 
 
 def test_a_backend_is_made_once_when_first_asked_for():

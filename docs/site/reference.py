@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from docs.site.element_types import element_types
 from docs.site.examples import example_of
 from docs.site.links import ROOT, page_uri
 from docs.site.public_names import Entry, docstring, entries, public_module
@@ -44,9 +45,9 @@ def page(topic: Topic) -> str:
     found = entries_of(topic)
     rows = "".join(f"| {link(entry, entry.title)} | {cell(entry.summary)} |\n" for entry in found)
     head = "---\nsearch: { boost: 2 }\n---\n\n"  # before pages that only mention a name
-    return f"{head}# {topic.title}\n\n{topic.text}\n\n| name | summary |\n|---|---|\n{rows}\n" + "\n".join(
-        map(section, found)
-    )
+    rules = f"{topic.rules} [Conventions](index.md#conventions) hold unless a section says otherwise.".lstrip()
+    sections = "\n".join(map(section, found))
+    return f"{head}# {topic.title}\n\n{topic.text}\n\n{rules}\n\n| name | summary |\n|---|---|\n{rows}\n{sections}"
 
 
 def cell(text: str) -> str:
@@ -56,10 +57,11 @@ def cell(text: str) -> str:
 
 def section(entry: Entry) -> str:
     """Return the section of an object."""
-    example = example_of(entry, topic_of(entry).name)
+    topic = topic_of(entry).name
     anchors = "".join(f'<span id="{name}"></span>' for name in entry.names)
     options = f"    options:\n      heading: {entry.title!r}\n      toc_label: {entry.title.rpartition('.')[2]!r}\n"
-    return f"{anchors}\n\n::: {entry.identifier}\n{options}{members(entry)}\n{example}\n{footer(entry)}\n"
+    heading = f"{anchors}\n\n::: {entry.identifier}\n{options}{members(entry)}"
+    return "\n".join([heading, example_of(entry, topic), element_types(entry, topic), footer(entry)]) + "\n"
 
 
 def members(entry: Entry) -> str:
@@ -94,12 +96,15 @@ Every public name, by topic. Names follow PyTorch, and NumPy's names of function
 `mf` is `import minifuse as mf`; `x` is a tensor. A function of the library is also a method,
 `x.roll(1)`, and where PyTorch has one, a twin in place: `x.relu_()`. The search finds all of them.
 
-Unless a page says otherwise:
+## Conventions
+
+Unless a page or a section says otherwise:
 
 - **Shapes.** Operands are broadcast as in NumPy. `dim` counts from 0, or from the end if it is negative; `keepdim=True`
   keeps a reduced dim with size 1.
 - **Element types.** Operands of several types are promoted as in NumPy 2; a Python number adapts to the tensor. Functions
-  with a real result, such as `exp`, compute integers in float64.
+  with a real result, such as `exp`, compute integers in float64. The line "Element types" of a section is measured: its
+  example runs again with operands of each type.
 - **Errors.** A wrong shape or dim raises [`ShapeError`](errors.md#mf.ShapeError), a wrong element type or an operand that is
   no tensor [`DTypeError`](errors.md#mf.DTypeError), an index out of range
   [`IndexingError`](errors.md#mf.IndexingError), tensors of several backends [`BackendError`](errors.md#mf.BackendError). In

@@ -5,12 +5,16 @@ from typing import NamedTuple
 
 
 class Topic(NamedTuple):
-    """A page of the reference: the name of its file, its title, a sentence, and the modules whose names are on it."""
+    """A page of the reference: the name of its file, its title, a sentence, and the modules whose names are on it.
+
+    `rules` are the shapes and errors of all names of the page, where they are the same.
+    """
 
     name: str
     title: str
     text: str
     modules: str
+    rules: str = ""
 
     def has(self, module: str) -> bool:
         """Return whether the names of a module belong to the page."""
@@ -44,40 +48,75 @@ GROUPS = {
             "Elementwise",
             "Functions of each element; operands are broadcast, dtypes promoted.",
             "core.operators functions.elementwise",
+            rules="The result has the broadcast shape of the operands; operands that cannot be broadcast raise ShapeError.",
         ),
-        Topic("special", "Special functions", "Gamma, error and Bessel functions of each element.", "functions.special"),
+        Topic(
+            "special",
+            "Special functions",
+            "Gamma, error and Bessel functions of each element.",
+            "functions.special",
+            rules="The result has the broadcast shape of the operands.",
+        ),
         Topic(
             "reductions",
             "Reductions and scans",
             "Sums, extremes and statistics along dims, and their running versions.",
             "functions.statistics functions.scans",
+            rules="x has any shape. A reduction leaves `dim` out, or keeps it with size 1 if keepdim=True; without "
+            "`dim`, it reduces all dims. A scan keeps the shape. The maximum of no elements raises ShapeError.",
         ),
-        Topic("joining", "Joining and repeating", "Join tensors, cut them into parts, repeat them.", "functions.joining"),
-        Topic("shaping", "Shapes and views", "Views with another shape, diagonals, triangles.", "functions.shaping"),
+        Topic(
+            "joining",
+            "Joining and repeating",
+            "Join tensors, cut them into parts, repeat them.",
+            "functions.joining",
+            rules="Tensors that are joined have equal sizes in all dims but one; other sizes raise ShapeError.",
+        ),
+        Topic(
+            "shaping",
+            "Shapes and views",
+            "Views with another shape, diagonals, triangles.",
+            "functions.shaping",
+            rules="A view shares the memory of x. A shape with another number of elements raises ShapeError.",
+        ),
         Topic(
             "indexing",
             "Indexing",
             "Select, store and find elements by their index.",
             "functions.indexing functions.positions",
+            rules="Indices are int32 or int64, and count from the end if they are negative. An index out of range "
+            "raises IndexingError, an index of floats DTypeError.",
         ),
-        Topic("ordering", "Order and bins", "Sort, select by rank, search, count.", "functions.ordering functions.bins"),
+        Topic(
+            "ordering",
+            "Order and bins",
+            "Sort, select by rank, search, count.",
+            "functions.ordering functions.bins",
+            rules="Functions work along `dim`, by default the last one. Positions in results are int64.",
+        ),
         Topic(
             "products",
             "Products",
             "Matrix products under all of their names, and sums of products.",
             "functions.products ir.array_functions",
+            rules="Shapes follow `np.matmul`: (..., m, k) @ (..., k, n) is (..., m, n), with broadcast batches. Other "
+            "sizes raise ShapeError.",
         ),
         Topic(
             "linalg",
             "Linear algebra",
             "Solutions, factorizations, determinants and norms: `mf.linalg`, and what PyTorch has at the top.",
             "functions.matrices functions.linalg",
+            rules="Matrices are the last two dims, batches the others. They are computed by LAPACK, on the host. A "
+            "singular matrix raises LinAlgError, a shape that is no matrix ShapeError.",
         ),
         Topic(
             "fft",
             "Fourier transforms",
             "Discrete Fourier transforms of real numbers and of pairs of them: `mf.fft`.",
             "functions.fft",
+            rules="Functions work along `dim`, by default the last one. Results are pairs (real, imaginary) in a last "
+            "dim of size 2.",
         ),
         Topic(
             "files",
@@ -121,36 +160,45 @@ GROUPS = {
             "Convolutions",
             "Convolutions and their transposes, padding, rearrangement.",
             "nn.convolution nn.transposed_convolution nn.padding nn.rearrange",
+            rules="Inputs are (batch, channel, ..., row, col), or the same without the batch. Other numbers of dims or "
+            "channels raise ShapeError.",
         ),
         Topic(
             "pooling",
             "Pooling and resampling",
             "Pooling, its inverses, interpolation and sampling.",
             "nn.pooling nn.pooling_variants nn.adaptive_pooling nn.resampling",
+            rules="Inputs are (batch, channel, ..., row, col), or the same without the batch. Other numbers of dims "
+            "raise ShapeError.",
         ),
         Topic(
             "activations",
             "Activations",
             "Functions between layers, as functions and as modules.",
             "nn.activations nn.more_activations",
+            rules="The result has the shape of x, unless its section says otherwise.",
         ),
         Topic(
             "normalization",
             "Normalization and dropout",
             "Layers that normalize values, and those that drop some.",
             "nn.normalization nn.batch_normalization nn.dropout nn.feature_dropout",
+            rules="The result has the shape of x. In evaluation, dropout returns x.",
         ),
         Topic(
             "sequences",
             "Recurrence and attention",
             "Recurrent layers, attention, transformers.",
             "nn.recurrent nn.attention nn.multihead_attention nn.transformer",
+            rules="Sequences are (time, batch, feature), or (batch, time, feature) if batch_first=True, as in PyTorch.",
         ),
         Topic(
             "losses",
             "Losses and distances",
             "Losses of classes and values, and distances of vectors.",
             "nn.losses nn.more_losses nn.class_losses nn.ctc nn.regression nn.distances functions.neural",
+            rules="Scores of classes are (batch, class, ...) with integer targets of shape (batch, ...). Values and "
+            'their targets have equal shapes; others raise ShapeError. `reduction` is "mean", "sum" or "none".',
         ),
         Topic("init", "Initial values and tools", "`mf.nn.init` and `mf.nn.utils`.", "nn.init nn.utils optim.clipping"),
         Topic(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import GradientError, LinAlgError
+from ..core.errors import DTypeError, GradientError, LinAlgError
 from .host import constant_like, host_function, sum_to, zeros_for_none
 
 FACTORIALS = [math.factorial(k) for k in range(19)]  # of the Taylor polynomial of the matrix exponential
@@ -235,6 +235,8 @@ def unpack_lu(lu: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return the permutation matrix, l and u."""
     m, n = lu.shape[-2:]
     k = min(m, n)
+    if not pivots.dtype.is_integer:
+        raise DTypeError(f"got pivots of {pivots.dtype}, expected integers, as of mf.linalg.lu_factor")
     rows = pivots.numpy().reshape(-1, k)
     permutations = np.tile(np.arange(m), (len(rows), 1))
     for permutation, row in zip(permutations, rows, strict=True):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from docs.site.element_types import TOPICS as WITH_TYPES
+from docs.site.element_types import element_types
 from docs.site.examples import FOLDER, examples, has_own
 from docs.site.public_names import PLAIN, docstring, entries, modules, public_module
 from docs.site.reference import GROUPS, MODULES, TOPICS, entries_of, index, page, topic_of
@@ -77,3 +79,33 @@ def test_the_examples_of_a_page_are_right(topic, tmp_path, monkeypatch):
         test = doctest.DocTestParser().get_doctest(text + "\n", {"mf": mf, "np": np}, name, f"{topic}.txt", 0)
         doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
     assert not report, "".join(report)
+
+
+WITHOUT_TYPES = {  # functions that take or return no tensor
+    *("mf.allclose", "mf.equal", "mf.is_nonzero", "mf.broadcast_shapes", "mf.fft.fftfreq", "mf.fft.rfftfreq"),
+    "mf.nn.multi_head_attention_forward",  # its example calls it through a module
+}
+ARROW = "\N{RIGHTWARDS ARROW}"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mf.exp", "bool, int64, float64 > float64; float32 > float32"),
+        ("mf.isnan", "bool, int64, float32, float64 > bool"),
+        ("mf.pairwise_distance", "int64, float64 > float64; float32 > float32; bool > DTypeError"),
+        ("mf.take_along_dim", "bool > bool; int64 > int64; float32 > float32; float64 > float64"),  # the index stays int64
+        ("mf.topk", "bool > bool, int64; int64 > int64; float32 > float32, int64; float64 > float64, int64"),
+        ("mf.allclose", ""),  # returns no tensor
+    ],
+)
+def test_element_types_are_those_of_operands_and_results(name, expected):
+    entry = next(entry for entry in entries() if name in entry.names)
+    line = f"**Element types:** {expected}\n".replace(">", ARROW) if expected else ""
+    assert element_types(entry, topic_of(entry).name) == line
+
+
+def test_nearly_each_function_of_tensors_says_its_element_types():
+    found = [entry for topic in TOPICS if topic.name in WITH_TYPES for entry in entries_of(topic)]
+    functions = [entry for entry in found if entry.title.rpartition(".")[2].islower()]
+    assert {entry.title for entry in functions if not element_types(entry, topic_of(entry).name)} == WITHOUT_TYPES

@@ -145,3 +145,8 @@ def test_only_memory_of_a_gpu_goes_to_cupy(monkeypatch):
         assert (host.library_for([y]) is np) == y.meta.backend.device.is_simulated
         monkeypatch.setattr(type(y.meta.backend), "dlpack_device", (DLPACK_CUDA, 0))
         assert host.library_for([y]).__name__ == "cupy"
+
+
+def test_the_pivots_of_lu_are_integers():
+    with pytest.raises(mf.DTypeError, match="got pivots of float32, expected integers"):
+        mf.lu_solve(mf.ones(2, 1), mf.eye(2), mf.ones(2))

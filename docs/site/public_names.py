@@ -1,8 +1,8 @@
 """The public names of the package: each with its object, and where Griffe finds its source.
 
-A name is public if `__all__` of a namespace has it, if the table of functions has it, or if it is an attribute of `Tensor`.
-An object that a table makes when the package is imported has no definition of its own in a source file: then `definition` is
-None, and the reference shows the running object.
+A name is public if `__all__` of a namespace has it, if the table of functions has it, or if it is an attribute of `Tensor`;
+so are the classes of some results. An object that a table makes when the package is imported has no definition of its own in
+a source file: then `definition` is None, and the reference shows the running object.
 """
 
 import ast
@@ -40,6 +40,11 @@ NAMESPACES = {  # prefix of public names -> module
     "minifuse.training": "minifuse.training",
     "minifuse.recipes": "minifuse.recipes",
     "minifuse.course": "minifuse.course",
+}
+RESULTS = {  # module -> the class of what a public function returns
+    "minifuse.jit.fuse": "Fused",
+    "minifuse.inspect.explanation": "Explanation",
+    "minifuse.inspect.profile": "Profile",
 }
 PLAIN = (tuple, dict, list, str, int)  # types of public values that are no objects of minifuse
 
@@ -146,11 +151,15 @@ def definition(name: str, value: Any) -> tuple[str, str | None]:
 def entries() -> tuple[Entry, ...]:
     """Return all public objects but modules. One that has several names is one entry."""
     found: dict[object, list[tuple[str, Any]]] = {}
-    for prefix in NAMESPACES:
-        for name, value in names_in(prefix).items():
+    public = {prefix: names_in(prefix) for prefix in NAMESPACES}
+    public |= {module: {name: getattr(import_module(module), name)} for module, name in RESULTS.items()}
+    for prefix, names in public.items():
+        for name, value in names.items():
             if not isinstance(value, ModuleType):
                 key = (prefix, name) if isinstance(value, PLAIN) else id(body(value))
                 found.setdefault(key, []).append((f"{prefix}.{name}", value))
+    for group in found.values():  # the object's own name first: mf.fuse before mf.compile
+        group.sort(key=lambda item: item[0].rpartition(".")[2] != getattr(item[1], "__name__", ""))
     return tuple(Entry(tuple(name for name, _ in group), group[0][1], *definition(*group[0])) for group in found.values())
 
 

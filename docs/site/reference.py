@@ -14,6 +14,12 @@ from docs.site.links import ROOT, page_uri
 from docs.site.public_names import Entry, docstring, entries, public_module
 from docs.site.topics import GROUPS, MODULES, TOPICS, Topic
 
+MEMBERS = {  # object -> members that its section shows
+    "mf.Tensor": "false",  # they are objects of their own
+    "mf.cache": "[stats, kernels, clear, check, set_plan_limit]",
+    "minifuse.jit.fuse.Fused": "[explain, source, plan, compile, stats]",
+}
+
 
 @cache
 def entries_of(topic: Topic) -> list[Entry]:
@@ -65,8 +71,8 @@ def section(entry: Entry) -> str:
 
 
 def members(entry: Entry) -> str:
-    """Return the option that leaves out the members of `Tensor`, which are objects of their own."""
-    return "      members: false\n" if entry.title == "mf.Tensor" else ""
+    """Return the option that chooses the members that are shown; without one, all are."""
+    return f"      members: {MEMBERS[entry.title]}\n" if entry.title in MEMBERS else ""
 
 
 def footer(entry: Entry) -> str:

@@ -140,6 +140,7 @@ class KernelCache:
 
     Examples
     --------
+    >>> from minifuse.runtime.kernel_cache import KernelCache
     >>> cache = KernelCache()
     >>> text = "def kernel(x):\\n    return x + 1\\n"
     >>> loaded = cache.find(text, "example", lambda name, text: text.encode(), lambda name, payload: payload.decode())

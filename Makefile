@@ -41,7 +41,7 @@ INSTALLED := $(VENV)/installed
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network that learns
+demo: $(INSTALLED) ## train a network on handwritten digits, then compare the backends
 	@$(BIN)/minifuse demo $(ARGS)
 
 app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 8600" for another one

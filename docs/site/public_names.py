@@ -82,14 +82,15 @@ def names_in(prefix: str) -> dict[str, Any]:
     """Return the public names of a namespace, and their objects."""
     module = import_module(NAMESPACES[prefix])
     if prefix == "mf.Tensor":
-        return {name: method(name) for name in dir(mf.Tensor) if not name.startswith("_")}
+        methods = {name: method(name) for name in dir(mf.Tensor) if not name.startswith("_")}
+        return {name: value for name, value in methods.items() if not is_made_by(value, "in_place_function.<locals>.twin")}
     names = {*getattr(module, "__all__", ())}
     if prefix == "mf":
         names |= load().keys()
     elif prefix in ("mf.nn", "mf.nn.functional"):
         names |= {name for name in lazy.exported() if prefix == "mf.nn" or name.islower()}
     found = {name: getattr(module, name) for name in sorted(names) if not name.startswith("_")}
-    return {name: method(name) if calls_method(value) else value for name, value in found.items()}
+    return {name: method(name) if is_made_by(value, "call_method.<locals>.call") else value for name, value in found.items()}
 
 
 def method(name: str) -> Any:
@@ -98,9 +99,13 @@ def method(name: str) -> Any:
     return TABLE[name] if name in TABLE and not inspect.getdoc(value) else value
 
 
-def calls_method(value: Any) -> bool:
-    """Return whether a function of the library is only a method under the name of a function."""
-    return getattr(value, "__qualname__", "") == "call_method.<locals>.call"
+def is_made_by(value: Any, name: str) -> bool:
+    """Return whether an object is the inner function of this name.
+
+    Two kinds have no section of their own: methods under the name of a function, and twins in place, which tensors get when
+    one is first called.
+    """
+    return getattr(value, "__qualname__", "") == name
 
 
 def body(value: Any) -> Any:

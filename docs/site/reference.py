@@ -106,8 +106,8 @@ Every public name, by topic. Names follow PyTorch, and NumPy's names of function
 
 Unless a page or a section says otherwise:
 
-- **Shapes.** Operands are broadcast as in NumPy. `dim` counts from 0, or from the end if it is negative; `keepdim=True`
-  keeps a reduced dim with size 1.
+- **Shapes.** Operands are [broadcast](../guide/layouts.md#stride-0-broadcasting) as in NumPy. `dim` counts from 0, or from
+  the end if it is negative; `keepdim=True` keeps a reduced dim with size 1.
 - **Element types.** Operands of several types are promoted as in NumPy 2; a Python number adapts to the tensor. Functions
   with a real result, such as `exp`, compute integers in float64. The line "Element types" of a section is measured: its
   example runs again with operands of each type.

@@ -16,7 +16,7 @@ from ..ir.numpy_api import FUNCTIONS as NUMPY_FUNCTIONS
 from ..ir.numpy_api import UFUNCS
 from ..ir.numpy_api.table import call_once, promote_operands, promote_to_float
 from .host import host_function
-from .table import FUNCTIONS, function, renamed, require_array
+from .table import FUNCTIONS, OPERANDS, function, name_after, renamed, require_array
 
 Body = Callable[..., Any]
 
@@ -38,12 +38,12 @@ def elementwise(name: str, body: Body) -> Body:
     def call(*inputs: Any, **named: Any) -> Any:
         if named:
             operands = renamed({SECOND_OPERAND.get(key, key): x for key, x in named.items()})
-            inputs = (*inputs, *[operands.pop(key) for key in ("x", "y")[len(inputs) :] if key in operands])
+            inputs = (*inputs, *[operands.pop(key) for key in OPERANDS[len(inputs) :] if key in operands])
             if operands:
                 raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(operands))!r}")
         return call_once(body, *inputs)
 
-    call.__name__, call.__doc__ = name, body.__doc__
+    name_after(body, call, name)
     return call
 
 

@@ -24,7 +24,7 @@ from ..core.operators import abs, cos, eq, erf, exp, log, log1p, minimum, ne, si
 from ..ir.numpy_api.table import call_once, promote_to_float
 from ..ir.numpy_api.trigonometry import composed, horner, odd
 from .host import host_function, sum_to
-from .table import FUNCTIONS, function
+from .table import FUNCTIONS, function, name_after
 
 # fmt: off
 ERFCX = (  # (1 + 2 x) exp(x ** 2) erfc(x) in powers of t = (x - 4) / (x + 4), x >= 0
@@ -80,7 +80,7 @@ def in_float64(operator: Operator, *names: str) -> None:
         return call_once(body, *inputs)
 
     for name in names:
-        call.__name__, call.__doc__ = name, operator.__doc__
+        name_after(operator, call, name)
         function(name)(call)
 
 

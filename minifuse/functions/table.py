@@ -13,9 +13,11 @@ for bodies that need the values of an array. NumPy's names of parameters are acc
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar
 
 from ..core.errors import DTypeError, FuseError, users_line
+from ..core.operators import Operator
 from ..ir.array_methods import Array
 from ..ir.numpy_api.table import as_key, as_parameter, call_once, is_array
 
@@ -23,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # name -> the function that `mf.name` is
 OTHER_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "input": "x", "other": "y"}  # -> of the parameter
+OPERANDS = "x", "y", "z"  # the parameters of functions that are made of operators
 
 
 def function(*names: str, operands: int = 0, method: bool = True) -> Callable[[F], F]:
@@ -37,6 +40,13 @@ def function(*names: str, operands: int = 0, method: bool = True) -> Callable[[F
         return public  # type: ignore[return-value]  # has the signature of the body
 
     return register
+
+
+def name_after(body: Callable[..., Any], call: Any, name: str) -> None:
+    """Give a function that is made of an operator or a body a name, the docstring, and its operands as parameters."""
+    count = len(signature(body.body if isinstance(body, Operator) else body).parameters)
+    call.__name__, call.__doc__ = name, body.__doc__
+    call.__signature__ = Signature([Parameter(operand, Parameter.POSITIONAL_OR_KEYWORD) for operand in OPERANDS[:count]])
 
 
 def renaming(body: Callable[..., Any]) -> Callable[..., Any]:

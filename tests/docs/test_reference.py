@@ -10,7 +10,7 @@ import minifuse as mf
 from docs.site.element_types import TOPICS as WITH_TYPES
 from docs.site.element_types import element_types
 from docs.site.examples import FOLDER, examples, has_own
-from docs.site.public_names import PLAIN, docstring, entries, modules, public_module
+from docs.site.public_names import PLAIN, docstring, entries, modules, names_in, public_module
 from docs.site.reference import GROUPS, MODULES, TOPICS, entries_of, index, page, topic_of
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -48,6 +48,12 @@ def test_an_object_of_an_unknown_module_is_refused():
     entry = entries()[0]._replace(module="minifuse.nowhere")
     with pytest.raises(LookupError, match=r"minifuse\.nowhere, which no page of TOPICS has"):
         topic_of(entry)
+
+
+def test_a_twin_in_place_that_was_called_has_no_section():
+    mf.ones(1).cosh_()
+    assert hasattr(mf.Tensor, "cosh_")
+    assert "cosh_" not in names_in("mf.Tensor")
 
 
 @each_topic

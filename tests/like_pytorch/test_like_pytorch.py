@@ -21,7 +21,7 @@ from .run import (
     run,
 )
 
-PAGE = FOLDER.parents[1] / "docs" / "guide" / "numbers.md"
+PAGE = FOLDER.parents[1] / "docs" / "guide" / "from-pytorch.md"
 MATRIX = {"dtype": "float32", "shape": [1, 2], "values": [1.0, float("nan")]}
 
 

@@ -17,6 +17,8 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from docs.site import links, reference
 
+SEARCH_BOOSTS = {"index.md": 4, "CHANGELOG.md": 0.1}
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the addresses, and complete the navigation: patterns, pages of the reference, the menu of versions."""
@@ -55,7 +57,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links lead to the pages of the site."""
+    """Let links lead to the pages of the site, and let the search find the front page early and the changelog late."""
+    if page.file.src_uri in SEARCH_BOOSTS:
+        page.meta["search"] = {"boost": SEARCH_BOOSTS[page.file.src_uri]}
     if page.is_homepage:
         page.meta["hide"] = ["navigation", "toc"]  # here, so that readers of the repository see no front matter
     source = page.file.abs_src_path

@@ -47,8 +47,9 @@ demo: $(INSTALLED) ## train a network on handwritten digits, then compare the ba
 app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 8600" for another one
 	@$(BIN)/minifuse app $(ARGS)
 
-test: bytecode ## the test suite with doctests and the examples of the pages; of tests with many slow cases, a part
-	@$(BIN)/python -m pytest --sample --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+# Without ARGS a part of the slow cases, always the same one; of what ARGS names, all.
+test: bytecode ## the test suite with doctests and the examples of the pages, without most slow cases; ARGS="tests/unit" runs all of some
+	@$(BIN)/python -m pytest $(if $(ARGS),,--sample) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 smoke: $(INSTALLED) ## twelve short tests that read as a tutorial
 	@$(BIN)/python -m pytest -q tests/test_smoke.py $(ARGS)

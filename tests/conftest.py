@@ -5,7 +5,7 @@ import os
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,9 @@ def _nothing_old_is_garbage() -> None:
 
 
 SLOW = Path(__file__).with_name("slow.txt")  # seconds and name of each slow test
-SLOW_S, DRAWN_S = 0.2, 0.06  # what counts as slow; seconds that a slow test takes on average with --sample
+SLOW_S = 0.2  # what counts as slow
+DRAWN_S = 0.06  # seconds that a slow case takes on average with --sample
+DRAWN_WHOLE_S = 6.0  # the same, of tests marked sampled(1)
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -69,7 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `name`. Of these, and of all cases of a test without the marker, a test with several parameters keeps as many as contain
     each value of each parameter once, and on each backend. Such a test is marked `sampled` here. `sampled(1)` keeps all.
 
-    Of what is left, the slow cases that `slow.txt` lists are thinned out: the slower one is, the smaller its chance.
+    Of what is left, the slow cases that `slow.txt` lists are thinned out: the slower one is, the smaller its chance. Where
+    `sampled(1)` asks for all, only cases of many seconds are.
     """
     cases, slow = defaultdict[str, list[pytest.Item]](list), read_slow()
     for item in items:
@@ -82,9 +85,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker("sampled")
         if not config.getoption("--sample"):
             continue
+        is_whole = marker is not None and marker.args == (1,)
         kept = draw_cases(found, marker, chance) if marker else found
-        kept = kept if marker and marker.args == (1,) else cover_values(kept, chance)
-        dropped |= {*found} - {*kept} | {item for item in kept if item.nodeid in slow and not is_drawn(item.nodeid, slow)}
+        kept = kept if is_whole else cover_values(kept, chance)
+        average = DRAWN_WHOLE_S if is_whole else DRAWN_S
+        dropped |= {*found} - {item for item in kept if is_drawn(item.nodeid, slow.get(item.nodeid, 0), average)}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]
 
@@ -95,9 +100,9 @@ def read_slow() -> dict[str, float]:
     return {name: float(seconds) for seconds, _, name in lines}
 
 
-def is_drawn(name: str, slow: Mapping[str, float]) -> bool:
-    """Draw a slow case, with a chance that is inverse to its seconds: always the same ones."""
-    return random.Random(name).random() < DRAWN_S / slow[name]
+def is_drawn(name: str, time_s: float, average_s: float) -> bool:
+    """Draw a case that takes some seconds so often that it takes the average; always the same ones."""
+    return random.Random(name).random() * time_s < average_s
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -15,7 +15,13 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-OUTSIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md")  # pages that lie outside docs/
+OUTSIDE = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "tests/README.md",
+)  # pages that lie outside docs/
 SAME = {ROOT / "README.md": DOCS / "index.md"}  # the front page has what the README says
 LINK = re.compile(r"(?P<before>\]\(<?|^\[[^\]]+\]:\s+)(?P<path>[^)\s#>:]+)(?P<after>#[^)\s>]*)?", re.MULTILINE)
 CODE = re.compile(r"^( *)(`{3,}).*?^\1\2`* *$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -29,7 +35,7 @@ def page_uri(path: Path) -> str:
     path = SAME.get(path, path)
     if path.is_relative_to(DOCS) and path.suffix != ".py" and not path.is_relative_to(DOCS / "site"):
         return str(path.relative_to(DOCS))
-    name = str(path.relative_to(ROOT))
+    name = re.sub(r"(^|/)\.", r"\1", str(path.relative_to(ROOT)))  # .github is github: some servers hide names with dots
     if name in OUTSIDE:
         return name
     return f"source/{name}" if path.suffix in COPIED else f"source/{name}.md"

@@ -34,6 +34,7 @@ def broken_links(page: Path) -> list[str]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page.values[0])])
 def test_examples_print_the_documented_output(page, tmp_path):
     result = run(page, tmp_path)

@@ -77,6 +77,7 @@ def test_each_file_of_examples_belongs_to_a_page():
     assert {path.stem for path in FOLDER.glob("*.txt")} <= {topic.name for topic in TOPICS}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("topic", sorted(path.stem for path in FOLDER.glob("*.txt")))
 def test_the_examples_of_a_page_are_right(topic, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -100,3 +100,18 @@ def test_a_tag_that_does_not_fit_is_refused(tag, changelog, message):
 
 def test_the_sections_of_the_changelog_are_dated():
     assert releases("## [Unreleased]\n## [0.2.0] - 2026-11-28\n") == {"0.2.0": date(2026, 11, 28)}
+
+
+def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
+    """A folder `minifuse` without `__init__.py`, as a clone is, would be a namespace package before a finder of setuptools."""
+    (tmp_path / "minifuse").symlink_to(ROOT)
+    variables = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(code: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+
+    if run("import importlib.metadata; importlib.metadata.version('minifuse')").returncode:
+        pytest.skip("minifuse is not installed in this environment")
+    done = run("import minifuse; print(minifuse.__version__)")
+    assert done.stdout.strip() == mf.__version__, done.stderr

@@ -9,6 +9,7 @@ import tomllib
 from datetime import date
 from email import message_from_string
 from pathlib import Path
+from posixpath import normpath
 
 import pytest
 import yaml
@@ -70,8 +71,8 @@ def test_the_sdist_has_every_file_of_the_repository(tmp_path):
     # Untracked files that git does not ignore belong to it as soon as they are committed.
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    missing = {name for name in listed if name and (ROOT / name).is_file()} - set(sources)
-    assert not missing, f"{sorted(missing)}: MANIFEST.in leaves them out"
+    missing = {name for name in listed if name and (ROOT / name).is_file()} - {*map(normpath, sources)}
+    assert missing == set(), f"{sorted(missing)[:9]}: MANIFEST.in leaves them out"
 
 
 def test_the_citation_is_that_of_the_version():
@@ -103,7 +104,7 @@ def test_the_sections_of_the_changelog_are_dated():
 
 
 def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
-    """A folder `minifuse` without `__init__.py`, as a clone is, would be a namespace package before a finder of setuptools."""
+    """A clone is a folder `minifuse` without `__init__.py`: a namespace package, if setuptools only installs a finder."""
     (tmp_path / "minifuse").symlink_to(ROOT)
     variables = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
 

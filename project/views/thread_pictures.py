@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from math import prod
 
-from .coordinates import format_count, format_index, unravel_index
+from .coordinates import format_count, format_index, format_range, unravel_index
 from .launch_steps import WARP, LaunchStep, launch_steps, timeline_changes, timeline_grid
 from .picture import (
     CHOSEN,
@@ -35,12 +35,13 @@ MEANS = (
     (WASTED, "outside its array"),
     (CHOSEN, "the chosen thread"),
 )
-MAX_FORMULAS, FORMULA_COLUMNS = 6, 3
+MAX_FORMULAS = 6
 GUARDS = ("if ", "elif ", "while ")
 MAX_CELL_CHARS = 6  # of a value of a thread
 MAX_EDGES = 4  # elements that are joined to the formula
 TITLE_ROWS = 1.5  # height of a title and the names of columns, in rows of cells
 ROWS = 15  # rows of cells that a window shows well
+MAX_STACK_ROWS = 26  # rows and titles of grids below one another; if there are more, the formula is drawn beside the threads
 FRAME_NBYTES = MAX_NBYTES * 3 // 5  # the rest is for cells
 
 
@@ -88,20 +89,23 @@ class LaunchPicture:
         self.arrays = {
             grid.name: {cell.links[-1]: (grid.name, cell.row, cell.column) for cell in grid.cells} for grid in arrays
         }
-        formula, local = self.formula_grid(), local_grid(self.timelines, self.launch.thread)
+        stack_rows = sum(grid.rows + TITLE_ROWS for grid in (self.threads, *arrays)) + MAX_FORMULAS / 3
+        is_beside = places.columns <= 16 and stack_rows > MAX_STACK_ROWS
+        formula, local = self.formula_grid(2 if is_beside else 3), local_grid(self.timelines, self.launch.thread)
         right = [timeline_grid(self.timelines, self.launch.thread, self.steps), *([local] if local else [])]
         left = [self.threads, formula, *arrays]
+        stacks = ([self.threads, *arrays], [formula, *right]) if is_beside else (left, right)
         self.base = {cell.links[-1]: cell.text for grid in (*arrays, self.threads) for cell in grid.cells if cell.links}
         frames = self.frames()
         loads = [any(edge.kind == LOAD for edge in frame.edges) for frame in frames]
         loads = loads if any(loads) else [LOAD in dict(frame.kinds).values() for frame in frames]
         return Picture(
             sentence(self.launch),
-            (*left, *right),
+            (*left[:2], *right, *left[2:]),
             tuple(frames),
             MEANS,
             hulls=(*places.hulls(self.timelines.block), *self.data_hull()),
-            layout=layout_of(left, right),
+            layout=layout_of(*stacks),
             first=loads.index(True) if True in loads else 0,
         )
 
@@ -285,10 +289,13 @@ class LaunchPicture:
         trace, places = self.launch.trace, self.places
         total, blocks = prod(trace.grid), places.blocks
         title = f"{format_count(total * trace.threads, 'thread')} in {format_count(total, 'block')}"
+        parts = list[str]()
         if len(blocks) < total:
-            title += f", of which blocks {format_index(blocks[0], trace.grid)}..{format_index(blocks[-1], trace.grid)}"
-        if trace.block[2] > 1:
-            title += f", with z = {places.depth}"
+            parts.append(format_range("block", blocks[0], blocks[-1], trace.grid))
+        if prod(map(len, places.part)) < trace.threads:
+            parts.append(format_range("thread", *places.drawn_ends(), trace.block))
+        if parts:
+            title += f", of which {', '.join(parts)}"
         if hull := self.data_hull():
             title += f"; in orange, {hull[0].rows} x {hull[0].columns} of the matrix"
         return title
@@ -310,8 +317,8 @@ class LaunchPicture:
         rows, columns = min(height - row, self.places.rows), min(width - column, self.places.columns)
         return (Hull(("threads", 0, 0), rows, columns, STORE),) if min(rows, columns) > 0 else ()
 
-    def formula_grid(self) -> Grid:
-        """Draw the lines of the chosen thread with its numbers put in."""
+    def formula_grid(self, columns: int) -> Grid:
+        """Draw the lines of the chosen thread with its numbers put in, in at most so many columns."""
         first = {step.line: text for step, text in reversed(list(zip(self.mine, self.formulas, strict=True)))}
         told = [
             (f"line {line}: {first[line]}", first[line], f"f{k}") for k, line in enumerate(self.formula_lines[:MAX_FORMULAS])
@@ -321,7 +328,7 @@ class LaunchPicture:
             told.append((f"its element: {address}", address, "address"))
         if not told:
             told = [("no line of this thread computes a number", "no numbers", "f0")]
-        columns = min(len(told), FORMULA_COLUMNS)
+        columns = min(len(told), columns)
         cells = [Cell(*divmod(k, columns), text, label, "", (link,)) for k, (label, text, link) in enumerate(told)]
         self.formula_places = {cell.links[0]: ("formula", cell.row, cell.column) for cell in cells}
         trace = self.launch.trace

@@ -5,6 +5,7 @@ small grammar of `minifuse trace`.
 """
 
 import inspect
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -20,7 +21,7 @@ from .cited_facts import Fact
 from .threads import TracedLaunch, facts, trace_near
 
 MAX_CHARACTERS = 400
-MAX_THREADS, MAX_ELEMENTS = 512, 4096  # threads of all blocks; elements of one array
+MAX_THREADS, MAX_ELEMENTS = 4096, 4096  # threads of all blocks; elements of one array
 LOADING = Lock()  # a running file imports the interpreter as numba.cuda; one file at a time
 
 
@@ -53,8 +54,11 @@ def launch_kernel(
     if max(map(len, (grid, block, arguments))) > MAX_CHARACTERS:
         raise MinifuseError(f"a text of more than {MAX_CHARACTERS} characters; write less")
     blocks, threads = (parse_sizes(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
-    if prod(blocks) * prod(threads) > MAX_THREADS:
-        raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
+    if (total := prod(blocks) * prod(threads)) > MAX_THREADS:
+        raise MinifuseError(
+            f"{join_sizes(blocks)} blocks of {join_sizes(threads)} threads are {total:,} threads; expected at most "
+            f"{MAX_THREADS:,}: take fewer blocks, or count a launch of this size with `minifuse trace FILE.py:kernel`"
+        )
     values = parse_kernel_arguments(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
     if max(sizes, default=0) > MAX_ELEMENTS:
@@ -64,6 +68,11 @@ def launch_kernel(
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
     timelines, places, thread = trace_near(plan, of)
     return TracedLaunch(what, (max(sizes, default=0),), plan, timelines, timelines.trace.is_complete, thread, places)
+
+
+def join_sizes(sizes: Sequence[int]) -> str:
+    """Format sizes: "2 x 2"."""
+    return " x ".join(map(str, sizes))
 
 
 def find_kernel(what: str) -> Any:

@@ -219,7 +219,8 @@ def test_a_bad_text_says_what_is_wrong(text, message):
 
 
 @pytest.mark.parametrize(
-    ("grid", "message"), [("0", "grid 0: expected one to three positive sizes"), ("99", "3,168 threads")]
+    ("grid", "message"),
+    [("0", "grid 0: expected one to three positive sizes"), ("999", "999 blocks of 32 threads are 31,968 threads")],
 )
 def test_a_bad_launch_says_what_was_expected(grid, message):
     with pytest.raises(MinifuseError, match=message):

@@ -4,7 +4,7 @@ import pytest
 
 from minifuse.core.errors import MinifuseError
 from project.views import thread_pictures, threads, user_kernel
-from project.views.picture import RACE
+from project.views.picture import CHOSEN, RACE
 
 SOURCE = """
 from numba import cuda
@@ -96,7 +96,7 @@ def test_changed_file_is_reloaded(kernel_file):
     [
         ("0", "32", "", "grid 0: expected one to three positive sizes"),
         ("2", "x", "", "block x: expected"),
-        ("99", "32", "", "3,168 threads"),
+        ("16, 16", "8, 8", "", "16 x 16 blocks of 8 x 8 threads are 16,384 threads; expected at most 4,096: take fewer"),
         ("2", "32", "x=9999:float32 y=1:float32", "9,999 elements"),
         ("2", "32", "x=64:float32", "needs --arg for y"),
         ("2", "32", "z=1", "no parameter 'z'"),
@@ -133,6 +133,33 @@ def test_page_draws_the_kernel_and_shows_errors(kernel_file, monkeypatch):
     assert "grid nonsense" in app.error[0].value
     app.text_input(key="own_grid").set_value("1").run()
     assert not app.error
+
+
+TILES = """
+from numba import cuda, float32
+
+@cuda.jit
+def transpose(o, a):
+    s = cuda.shared.array((32, 32), float32)
+    x, y = cuda.grid(2)
+    s[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
+    cuda.syncthreads()
+    o[x, y] = s[cuda.threadIdx.y, cuda.threadIdx.x]
+"""
+
+
+def test_blocks_of_1024_threads_are_drawn_in_part(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TILES)
+    seen = user_kernel.run_launch(f"{path}:transpose", "2,2", "32,32", "o=64,64:float32 a=64,64:float32", (3, 1000))
+    picture = thread_pictures.picture(seen)
+    assert "4096 of 4096 threads touch memory" in picture.sentence
+    grids = {grid.name: grid for grid in picture.grids}
+    assert grids["threads"].title == "4096 threads in 4 blocks, of which block (1, 1), threads (0, 24)..(31, 31)"
+    assert len(grids["threads"].cells) == 256
+    assert grids["threads"].row_names[0] == "y 56"
+    [chosen] = [cell for cell in grids["threads"].cells if cell.kind == CHOSEN]
+    assert "thread (8, 31)" in chosen.label
 
 
 @pytest.mark.parametrize("size", ["", "0", "1", "1,1", "2,0"])

@@ -48,7 +48,7 @@ def page() -> None:
             prepare_child()
         if example != "a kernel":
             st.caption(judge(found))
-        title = f"{found.name}: lanes of this warp; loads and stores in all"
+        title = f"{found.name}: lanes of this warp; other counts of the launch"
         show_page(PageContent("pasted", found.picture, found.facts, found.lines, title))
 
 

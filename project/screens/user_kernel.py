@@ -36,7 +36,7 @@ def page() -> None:
             thread_pictures.picture(seen),
             user_kernel.kernel_facts(seen),
             threads.source(seen),
-            "Your kernel: lanes of this warp; loads and stores of all",
+            "Your kernel: lanes of this warp; other counts of the launch",
             user_kernel.command(seen, arguments or example),
             {"warps.perfetto.json": threads.chrome_trace_json(seen)},
         )

@@ -24,6 +24,7 @@ from .picture import (
     Picture,
     frame_data,
 )
+from .request_costs import UNITS, RequestCosts, describe_excess
 from .thread_formulas import formulas
 from .thread_memory import Access, Contents, access_kinds, accesses, array_grids, local_grid
 from .thread_timelines import Step
@@ -63,6 +64,7 @@ class LaunchPicture:
         self.infos = {info.name: info for info in launch.trace.arrays}
         self.touched = accesses(launch.trace, ("global", "shared"))
         self.contents = Contents(self.timelines, [a for a in self.touched if self.is_seen(a)])
+        self.costs = RequestCosts(launch.trace)
         self.steps = launch_steps(self.timelines, launch.thread)
         self.races = self.find_races()
         self.mine = self.timelines.steps.get(launch.thread, ())
@@ -164,7 +166,8 @@ class LaunchPicture:
                 edges, flights = self.edges(row % MAX_FORMULAS, own)
             if address := self.address(run):
                 kinds["address"], texts["address"] = runs, address
-        told = self.describe(step, own, mask.bit_count(), len(lanes), is_over)
+        cost = self.costs.count({access.event for access in warps})
+        told = self.describe(step, own, mask.bit_count(), len(lanes), is_over, describe_excess(cost))
         for first, second in self.races:
             if any(access.event in (first.event, second.event) for access in done):
                 kinds[f"{first.array}.{first.element}"] = RACE
@@ -174,6 +177,7 @@ class LaunchPicture:
             (len({a.event for a in warps if a.is_store == is_store}), what)
             for is_store, what in ((False, "loads"), (True, "stores"))
         ]
+        counts += [(cost[unit], unit) for unit in UNITS]
         return Frame(
             told,
             tuple((kinds | changed_kinds).items()),
@@ -237,7 +241,9 @@ class LaunchPicture:
         numbers = ((str(prod(trace.grid)), "blocks"), (str(total), "threads"), (str(idle), "without work"))
         return Frame(sentence(self.launch), numbers=numbers)
 
-    def describe(self, step: LaunchStep, own: Sequence[Access], count: int, possible: int, is_over: bool) -> str:
+    def describe(
+        self, step: LaunchStep, own: Sequence[Access], count: int, possible: int, is_over: bool, excess: str
+    ) -> str:
         """Describe a step in a sentence."""
         trace = self.launch.trace
         who = f"Thread {format_index(self.chosen[1], trace.block)} of block {format_index(self.chosen[0], trace.grid)}"
@@ -250,7 +256,7 @@ class LaunchPicture:
         if own:
             first = {access.event: access for access in reversed(own)}
             told = [self.describe_access(own, a) for a in sorted(first.values(), key=lambda a: a.event)[:MAX_EDGES]]
-            return f"{who} {'; '.join(told)}. {lanes} of its warp do this together."
+            return f"{who} {'; '.join(told)}. {lanes} of its warp do this together{excess}."
         if any(not name.endswith("]") for name, _ in run.values):
             return f"{who} computes {self.latest[step.line]}."
         if code.startswith(GUARDS):

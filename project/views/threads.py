@@ -17,6 +17,7 @@ from minifuse.simt import Trace
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
 from .coordinates import format_count, linear_index, unravel_index
 from .launch_steps import WARP, chrome_trace
+from .request_costs import line_facts
 from .subjects import SUBJECTS, Shape, input_names, plan_launch
 from .thread_memory import Access
 from .thread_places import ThreadPlaces, place_threads
@@ -203,6 +204,7 @@ def facts(launch: TracedLaunch) -> list[Fact]:
             DERIVED,
             "of the lanes of this warp; each costs its own time",
         ),
+        *line_facts(trace, kernel_texts(launch)),
         Fact("the result", "as NumPy's" if launch.is_right else "not what it should be", TRACED),
     ]
     known += [
@@ -236,7 +238,7 @@ def thread_index_facts(launch: TracedLaunch) -> list[Fact]:
 
 
 def source(launch: TracedLaunch) -> list[Line]:
-    """Return the kernel, with the lanes of the chosen warp per line, and the loads and stores of the launch."""
+    """Return the kernel, with the lanes of the chosen warp per line, and the accesses of the launch with their cost."""
     if launch.plan is None:
         return []
     return annotate_source(

@@ -120,7 +120,7 @@ def test_a_kernel_is_run_and_shown():
     assert (found.name, found.example) == ("scale", "x=64:float32 y=64:float32")
     assert "50 of 64 threads touch memory" in found.picture.sentence
     counts = {line.text.strip(): dict(line.counts) for line in found.lines}
-    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
     assert Fact("lines that it ran", "2", TRACED) in found.facts
 
 

@@ -48,7 +48,7 @@ def test_user_kernel_is_run_and_counted(kernel_file):
     seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
     assert "50 of 64 threads touch memory" in thread_pictures.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
-    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
     found = {fact.name: fact for fact in user_kernel.kernel_facts(seen)}
     assert found["lines that it ran"].value == "2"
     assert found["threads that touch no memory"].value == "14 of 64"
@@ -145,6 +145,14 @@ def transpose(o, a):
     s[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
     cuda.syncthreads()
     o[x, y] = s[cuda.threadIdx.y, cuda.threadIdx.x]
+
+@cuda.jit
+def transpose_by_columns(o, a):
+    s = cuda.shared.array((32, 32), float32)
+    x, y = cuda.grid(2)
+    s[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
+    cuda.syncthreads()
+    o[y, x] = s[cuda.threadIdx.x, cuda.threadIdx.y]
 """
 
 
@@ -160,6 +168,26 @@ def test_blocks_of_1024_threads_are_drawn_in_part(tmp_path):
     assert grids["threads"].row_names[0] == "y 56"
     [chosen] = [cell for cell in grids["threads"].cells if cell.kind == CHOSEN]
     assert "thread (8, 31)" in chosen.label
+
+
+@pytest.mark.parametrize(
+    ("name", "sectors", "wavefronts", "excess"),
+    [
+        ("transpose", 32, 1, "32 sectors, 4 at best"),
+        ("transpose_by_columns", 4, 32, "32 wavefronts, 1 at best"),
+    ],
+)
+def test_sectors_and_bank_conflicts_are_shown_by_step_by_line_and_as_facts(tmp_path, name, sectors, wavefronts, excess):
+    path = tmp_path / "mine.py"
+    path.write_text(TILES)
+    seen = user_kernel.run_launch(f"{path}:{name}", "1", "32,32", "o=32,32:float32 a=32,32:float32")
+    last, text = thread_pictures.picture(seen).frames[-1], "o[x, y] = s" if name == "transpose" else "o[y, x] = s"
+    assert last.sentence.endswith(f" 32 of 32 lanes of its warp do this together: {excess}.")
+    assert {(str(sectors), "sectors"), (str(wavefronts), "wavefronts")} <= set(last.numbers)
+    [line] = [dict(line.counts) for line in threads.source(seen) if line.text.strip().startswith(text)]
+    assert line == {"lanes": 32, "loads": 1024, "stores": 1024, "sectors": 32 * sectors, "wavefronts": 32 * wavefronts}
+    [cost] = [fact for fact in user_kernel.kernel_facts(seen) if text in fact.name]
+    assert cost.value == f"{32 * sectors} sectors, 128 at best; {32 * wavefronts} wavefronts, 32 at best"
 
 
 @pytest.mark.parametrize("size", ["", "0", "1", "1,1", "2,0"])

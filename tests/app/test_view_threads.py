@@ -361,7 +361,7 @@ def test_source_counts_are_those_of_the_trace():
     seen = threads.run_launch(GUARDED, (50,), (32,), (1, 0))
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["if i < out.size:"] == {"lanes": 32}
-    assert counts["out[i] = 2 * a[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["out[i] = 2 * a[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
 
 
 def test_vector_loads_are_expanded_to_their_elements():

@@ -140,7 +140,8 @@ def array_grid(
     by_element = dict[int, list[Access]]()
     for access in mine:
         by_element.setdefault(access.element, []).append(access)
-    size = max(by_element, default=-1) + 1 if is_shared else prod(info.shape)
+    total = prod(info.shape)
+    size = max(by_element, default=-1) + 1 if is_shared else total  # of shared memory, the part that the block uses
     rows = choose_rows(size, mine, chosen, columns, max_rows)
     cells = list[Cell]()
     for row, first in enumerate(rows):
@@ -159,7 +160,7 @@ def array_grid(
         assert place not in used
         cells.append(Cell(*place, cell.text, cell.label, cell.kind, cell.links))
     height = max([len(rows), *(cell.row + 1 for cell in cells)])
-    part = f": {format_count(len(cells), 'element')} of {size}" if len(rows) * columns < size else ""
+    part = f": {format_count(len(used), 'element')} of {total}" if len(used) < total else ""
     title = f"{info.name}, {'shared by the block' if is_shared else 'in memory'}{part}"
     names = tuple(map(str, rows))
     return Grid(info.name, title, max(height, 1), columns, tuple(cells), names)

@@ -223,6 +223,11 @@ def test_shared_memory_and_barriers_are_shown():
     assert picture.frames[picture.first].line == picture.frames[barrier - 1].line
 
 
+def test_shared_memory_has_the_size_of_its_array():
+    seen = threads.run_launch(REVERSE, (50,), (32,), (1, 3))
+    assert grid_named(picture_of(seen), "s").title == "s, shared by the block: 18 elements of 128"
+
+
 def test_local_arrays_are_shown_with_their_values():
     seen = threads.run_launch(EXP, (50,), (1,), (0, 3))
     picture = picture_of(seen)

@@ -53,10 +53,11 @@ def run_kernel(source: str, grid: str, block: str, arguments: str, of: tuple[int
     """Launch the kernel of a text, and return what the page shows, as plain data."""
     kernel, name = find_kernel(source)
     example = user_kernel.example_of(kernel)
-    seen = user_kernel.launch_kernel(kernel, name, grid, block, arguments or example, of)
+    launch = grid or example.grid, block or example.block, arguments or example.arguments
+    seen = user_kernel.launch_kernel(kernel, name, *launch, of)
     return {
         "name": name,
-        "example": example,
+        "example": example.arguments,
         "picture": as_plain(thread_pictures.picture(seen)),
         "facts": as_plain(user_kernel.kernel_facts(seen)),
         "lines": as_plain(threads.source(seen)),

@@ -29,8 +29,8 @@ def page() -> None:
         "Your kernel", "Paste a numba.cuda kernel below: it runs lane by lane.", 1.1, 0.5, 0.95, 0.7, 0.7, 1.2
     )
     example = first.selectbox("begin with", list(EXAMPLES), key="pasted_example", bind="query-params", on_change=forget_text)
-    grid = one.text_input("blocks", placeholder="2", key="pasted_grid", bind="query-params")
-    block = two.text_input("threads of a block", placeholder="32", key="pasted_block", bind="query-params")
+    grid = one.text_input("blocks", placeholder="2 or 2,2", key="pasted_grid", bind="query-params")
+    block = two.text_input("threads of a block", placeholder="32 or 8,8", key="pasted_block", bind="query-params")
     of_block = three.number_input("look at block", 0, MAX_THREADS, 1, key="pasted_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, MAX_THREADS, 3, key="pasted_thread", bind="query-params")
     given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
@@ -40,7 +40,7 @@ def page() -> None:
     with place:
         try:
             with st.spinner("The kernel runs"):
-                found = run_text(source, grid or "2", block or "32", given, (int(of_block), int(thread)))
+                found = run_text(source, grid, block, given, (int(of_block), int(thread)))
         except MinifuseError as error:
             show_error(error)
             return

@@ -124,6 +124,13 @@ def test_a_kernel_is_run_and_shown():
     assert Fact("lines that it ran", "2", TRACED) in found.facts
 
 
+def test_the_launch_of_a_kernel_of_two_dims_follows_from_its_text():
+    text = "from numba import cuda\n\n@cuda.jit\ndef copy(o, a):\n    x, y = cuda.grid(2)\n    o[y, x] = a[y, x]\n"
+    found = run_pasted(text)
+    assert found.example == "o=16,16:float32 a=16,16:float32"
+    assert found.picture.sentence.startswith("4 blocks of 64 threads: 256 of 256 threads touch memory")
+
+
 def test_a_prepared_process_answers_one_request_and_is_replaced():
     before = processes()
     run.prepare_child()

@@ -1,5 +1,7 @@
 """The view of a kernel in a file of the user."""
 
+import re
+
 import pytest
 
 from minifuse.core.errors import MinifuseError
@@ -44,8 +46,9 @@ def kernel_file(tmp_path):
 
 def test_user_kernel_is_run_and_counted(kernel_file):
     request = f"{kernel_file}:scale"
-    assert user_kernel.example(request) == "x=64:float32 y=64:float32"
-    seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
+    example = user_kernel.example(request)
+    assert example == user_kernel.Example("2", "32", "x=64:float32 y=64:float32")
+    seen = user_kernel.run_launch(request, example.grid, example.block, example.arguments, (1, 20))
     assert "50 of 64 threads touch memory" in thread_pictures.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
@@ -84,11 +87,79 @@ def test_race_is_drawn_from_the_writer_to_the_reader(kernel_file, name, order):
         assert (edge.start, edge.end) == (("threads", 0, 1), ("threads", 0, 0))
 
 
+USES = """
+import math
+from numba import cuda, float32
+
+@cuda.jit
+def transpose(o, a):
+    x, y = cuda.grid(2)
+    if y < a.shape[0] and x < a.shape[1]:
+        o[x, y] = a[y, x]
+
+@cuda.jit
+def sum_rows(o, a, n, scale):
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    rows, columns = a.shape
+    if i < min(n, rows):
+        total = float32(0)
+        for k in range(columns):
+            total += a[i][k] if k < 0 else a[i, k]
+        o[i] = total * math.sqrt(scale)
+
+@cuda.jit
+def copy_3d(o, a):
+    x, y, z = cuda.grid(3)
+    o[z, y, x] = a[z, y, x]
+
+@cuda.jit
+def flat(o, a, width):
+    o[cuda.threadIdx.y * width + cuda.threadIdx.x] = a[cuda.threadIdx.y * width + cuda.threadIdx.x]
+
+@cuda.jit(device=True)
+def store(where, index, value):
+    where[index, 0] = value
+
+@cuda.jit
+def through_a_device_function(o, counts):
+    i = cuda.grid(1)
+    store(o, i, 1)
+    cuda.atomic.add(counts, (i % 2, 0), 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("transpose", ("2,2", "8,8", "o=16,16:float32 a=16,16:float32")),
+        ("sum_rows", ("2", "32", "o=64:float32 a=64,4:float32 n=64 scale=64")),
+        ("copy_3d", ("2,2,2", "4,4,2", "o=4,8,8:float32 a=4,8,8:float32")),
+        ("flat", ("2,2", "8,8", "o=256:float32 a=256:float32 width=16")),
+        ("through_a_device_function", ("2", "32", "o=64,4:float32 counts=64,4:float32")),
+    ],
+)
+def test_launch_to_begin_with_fits_the_source(tmp_path, name, expected):
+    path = tmp_path / "mine.py"
+    path.write_text(USES)
+    example = user_kernel.example(f"{path}:{name}")
+    assert example == user_kernel.Example(*expected)
+    seen = user_kernel.run_launch(f"{path}:{name}", example.grid, example.block, example.arguments)
+    assert seen.trace.is_complete
+
+
+def test_an_array_of_too_few_dims_is_an_error_that_says_what_to_write(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(USES)
+    message = "o has 1 dim, and line 9 has o[x, y]: write o=16,16:float32 in arguments"
+    with pytest.raises(MinifuseError, match=re.escape(message)):
+        user_kernel.run_launch(f"{path}:transpose", "2", "32", "o=64:float32 a=64:float32")
+
+
 def test_changed_file_is_reloaded(kernel_file):
     request = f"{kernel_file}:scale"
-    assert user_kernel.example(request).count("=") == 2
+    assert user_kernel.example(request).arguments.count("=") == 2
     kernel_file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
-    assert user_kernel.example(request).count("=") == 3
+    assert user_kernel.example(request).arguments.count("=") == 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ import json
 from collections.abc import Sequence
 from math import prod
 
-from .coordinates import format_count, format_index, format_range, unravel_index
+from minifuse.core.errors import RaceError, SimtError
+from minifuse.simt.record import ArrayInfo
+
+from .coordinates import format_count, format_index, format_range, linear_index, unravel_index
 from .launch_steps import WARP, LaunchStep, launch_steps, timeline_changes, timeline_grid
 from .picture import (
     CHOSEN,
@@ -16,6 +19,7 @@ from .picture import (
     RACE,
     STORE,
     WASTED,
+    WRONG,
     Cell,
     Edge,
     Frame,
@@ -28,13 +32,14 @@ from .request_costs import UNITS, RequestCosts, describe_excess
 from .thread_formulas import formulas
 from .thread_memory import Access, Contents, access_kinds, accesses, array_grids, local_grid
 from .thread_timelines import Step
-from .threads import TracedLaunch, describe_accesses, find_fault, idle_threads, kernel_texts, sentence
+from .threads import TracedLaunch, describe_accesses, describe_hazard, find_fault, idle_threads, kernel_texts, sentence
 
 MEANS = (
     (PATH, "runs the line"),
     (OTHER, "waits at a barrier"),
     (WASTED, "outside its array"),
     (CHOSEN, "the chosen thread"),
+    (WRONG, "has a hazard"),
 )
 MAX_FORMULAS = 6
 GUARDS = ("if ", "elif ", "while ")
@@ -67,6 +72,7 @@ class LaunchPicture:
         self.costs = RequestCosts(launch.trace)
         self.steps = launch_steps(self.timelines, launch.thread)
         self.races = self.find_races()
+        self.hazards = [error for error in launch.trace.hazards() if not isinstance(error, RaceError)]
         self.mine = self.timelines.steps.get(launch.thread, ())
         self.lines = kernel_texts(launch)
         self.formulas = formulas(self.mine, self.lines, launch.trace, self.chosen)
@@ -173,6 +179,9 @@ class LaunchPicture:
                 kinds[f"{first.array}.{first.element}"] = RACE
                 edges += self.race_edge(first, second)
                 told = describe_race(first, second)
+        for error in self.step_hazards(step, done):
+            kinds |= {f"{a.array}.{a.element}": WRONG for a in done if is_element(error, a, self.infos[a.array])}
+            told += f" {describe_hazard(error)}."
         counts = [
             (len({a.event for a in warps if a.is_store == is_store}), what)
             for is_store, what in ((False, "loads"), (True, "stores"))
@@ -228,6 +237,15 @@ class LaunchPicture:
             for first, second in pairs
         ]
         return [found[0] for found in shared if found]  # of vector accesses, the first element that both touch
+
+    def step_hazards(self, step: LaunchStep, done: Sequence[Access]) -> list[SimtError]:
+        """Return the hazards of the accesses of a step; races are drawn as edges."""
+        return [
+            error
+            for error in self.hazards
+            if step.line in {line for _, line in error.lines}
+            and any(is_element(error, access, self.infos[access.array]) for access in done)
+        ]
 
     def race_edge(self, first: Access, second: Access) -> list[Edge]:
         """Join the thread that writes to the one that reads, or also writes, if both are drawn."""
@@ -369,6 +387,13 @@ def thread_cell(launch: TracedLaunch, place: tuple[int, int], who: tuple[int, in
     label = f"{where}: {fault or words}{', chosen' * is_chosen}"
     links = (f"t{block}.{thread}", f"T{block}.{thread}")
     return Cell(*place, f"{thread}!" if fault else str(thread), label, CHOSEN if is_chosen else kind, links)
+
+
+def is_element(error: SimtError, access: Access, info: ArrayInfo) -> bool:
+    """Return whether an access is to the element of a hazard, which may be outside its array."""
+    element = error.element or ()
+    is_inside = len(element) == len(info.shape) and all(0 <= i < n for i, n in zip(element, info.shape, strict=True))
+    return access.array == error.array and is_inside and access.element == linear_index(element[::-1], info.shape[::-1])
 
 
 def describe_race(first: Access, second: Access) -> str:

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
-from minifuse.core.errors import MinifuseError
+from minifuse.core.errors import MinifuseError, SimtError
 from minifuse.simt import Trace
 
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
@@ -155,7 +155,20 @@ def sentence(launch: TracedLaunch) -> str:
         f"{total - idle} of {format_count(total, 'thread')} touch memory, for {format_count(prod(launch.shape), 'element')}"
     )
     rest = f"; {idle} without work: hatched" if idle else "; none is idle"
-    return f"{each}: {work}{rest}."
+    return f"{each}: {work}{rest}.{describe_hazards(trace.hazards())}"
+
+
+def describe_hazards(hazards: Sequence[SimtError]) -> str:
+    """Describe the first hazard of a launch, and count the others; empty if there are none."""
+    if not hazards:
+        return ""
+    others = f", and {len(hazards) - 1} more under Facts" if len(hazards) > 1 else ""
+    return f" {describe_hazard(hazards[0])}{others}."
+
+
+def describe_hazard(error: SimtError) -> str:
+    """Describe a hazard without the advice, which is behind a semicolon: its type, the element, and who accessed it."""
+    return f"{type(error).__name__}: {str(error).partition('; ')[0].removesuffix('.')}"
 
 
 def idle_threads(launch: TracedLaunch) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from minifuse.core.errors import MinifuseError
 from project.views import thread_pictures, threads, user_kernel
-from project.views.picture import CHOSEN, RACE
+from project.views.picture import CHOSEN, RACE, WRONG
 
 SOURCE = """
 from numba import cuda
@@ -153,6 +153,23 @@ def test_an_array_of_too_few_dims_is_an_error_that_says_what_to_write(tmp_path):
     message = "o has 1 dim, and line 9 has o[x, y]: write o=16,16:float32 in arguments"
     with pytest.raises(MinifuseError, match=re.escape(message)):
         user_kernel.run_launch(f"{path}:transpose", "2", "32", "o=64:float32 a=64:float32")
+
+
+def test_a_read_of_uninitialized_memory_has_a_sentence_and_a_mark(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TILES.replace("(32, 32)", "(32, 33)").replace("o[x, y] = s[cuda.threadIdx.y, ", "o[x, y] = s[8 + cuda.threadIdx.y, "))
+    arguments = "o=8,8:float32 a=8,8:float32"
+    picture = thread_pictures.picture(user_kernel.run_launch(f"{path}:transpose", "1", "8,8", arguments, (0, 9)))
+    told = " UninitializedReadError: shared array 's' of shape (32, 33): element (8, 0) is read before it is written, by "
+    assert told in picture.sentence
+    assert told in picture.frames[-1].sentence
+    assert [link for link, kind in picture.frames[-1].kinds if kind == WRONG] == [f"s.{8 * 33}"]
+    assert not any("Error" in frame.sentence for frame in picture.frames[1:-1])
+
+
+def test_hazards_of_a_launch_are_counted_in_its_sentence(kernel_file):
+    seen = user_kernel.run_launch(f"{kernel_file}:read_then_write", "1", "2", "x=1:float32 y=2:float32")
+    assert " RaceError: global array 'x' element 0: read by thread 0 at " in thread_pictures.picture(seen).sentence
 
 
 def test_changed_file_is_reloaded(kernel_file):

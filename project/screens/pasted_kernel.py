@@ -1,13 +1,18 @@
 """The page Your kernel, for a kernel that is pasted or read from a file. It runs in a process that can only compute."""
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
 from ..components.text_file import text_file
-from ..frame import PageContent, show_error, show_head, show_page
+from ..frame import PageContent, show_error, show_head, show_page, show_verdict
 from ..sandbox.run import MAX_CHARACTERS, PastedRun, prepare_child, run_pasted
 from ..views.user_kernel import MAX_THREADS
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 KERNEL = """from numba import cuda
 
@@ -36,7 +41,7 @@ def page() -> None:
     given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
     prepare_child()
     place = st.container()
-    source = choose_text(EXAMPLES[example])
+    source, verdict = choose_text(EXAMPLES[example])
     with place:
         try:
             with st.spinner("The kernel runs"):
@@ -48,20 +53,25 @@ def page() -> None:
             prepare_child()
         if example != "a kernel":
             st.caption(judge(found))
+        show_verdict(verdict, f"{found.name} ({given or found.example}): {found.picture.sentence}")
         title = f"{found.name}: lanes of this warp; other counts of the launch"
         show_page(PageContent("pasted", found.picture, found.facts, found.lines, title))
 
 
-def choose_text(example: str) -> str:
-    """Draw the field for the text, and the button for a file that fills it, and return the text."""
+def choose_text(example: str) -> "tuple[str, DeltaGenerator]":
+    """Draw the field for the text, and the button for a file that fills it; return the text, and the place of the verdict.
+
+    The field is below the picture, so the verdict is repeated above it.
+    """
     with st.expander("The text that runs", expanded=True):
+        verdict = st.empty()
         text = st.text_area("kernel", example, 220, key=TEXT, bind="query-params")
         text_file("pasted_file", "or a file", ".py,.txt", MAX_CHARACTERS + 1, replace_text)
         st.caption(
             "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
             "a few seconds."
         )
-    return text or ""
+    return text or "", verdict
 
 
 def replace_text(text: str) -> None:

@@ -198,6 +198,9 @@ def test_the_page_runs_its_examples(example):
         assert any(caption.value.startswith("Not yet: 0 of 64 elements") for caption in app.caption)
         app.text_area(key="pasted_text").set_value(pasted_kernel.KERNEL).run()
         assert any(caption.value.startswith("Solved: each of the 64 elements") for caption in app.caption)
+    [box] = [place for place in app.expander if place.label == "The text that runs"]
+    verdict = box.caption[0].value.replace("\\", "")
+    assert verdict.startswith("scale (x=64:float32 y=64:float32): 2 blocks of 32 threads: ")
     app.text_area(key="pasted_text").set_value("import os").run()
     assert "the text has no kernel" in app.error[0].value
 

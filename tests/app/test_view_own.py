@@ -157,7 +157,9 @@ def test_an_array_of_too_few_dims_is_an_error_that_says_what_to_write(tmp_path):
 
 def test_a_read_of_uninitialized_memory_has_a_sentence_and_a_mark(tmp_path):
     path = tmp_path / "mine.py"
-    path.write_text(TILES.replace("(32, 32)", "(32, 33)").replace("o[x, y] = s[cuda.threadIdx.y, ", "o[x, y] = s[8 + cuda.threadIdx.y, "))
+    path.write_text(
+        TILES.replace("(32, 32)", "(32, 33)").replace("o[x, y] = s[cuda.threadIdx.y, ", "o[x, y] = s[8 + cuda.threadIdx.y, ")
+    )
     arguments = "o=8,8:float32 a=8,8:float32"
     picture = thread_pictures.picture(user_kernel.run_launch(f"{path}:transpose", "1", "8,8", arguments, (0, 9)))
     told = " UninitializedReadError: shared array 's' of shape (32, 33): element (8, 0) is read before it is written, by "

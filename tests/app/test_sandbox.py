@@ -218,6 +218,7 @@ def test_the_text_is_not_run_by_this_process(monkeypatch):
     [
         ("", "the text has no kernel; write a function with @cuda.jit"),
         ("def f(:", "line 1: invalid syntax"),
+        ("__global__ void k(float *a) { a[threadIdx.x] = 1; }", "this is CUDA C++; expected Python for numba.cuda, as in\n"),
         ("1 / 0", "the text raised ZeroDivisionError: division by zero"),
         ("x" * 20_000, "a text of 20,000 characters; expected at most 10,000"),
         (KERNEL.replace("y[i]", "z[i]"), "z at pasted.py:7 is not supported"),

@@ -129,6 +129,12 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
+def show_verdict(place: "DeltaGenerator", text: str) -> None:
+    """Say in one line how a run ended, in a place that was kept for it."""
+    line = policy().clean_message(text).partition("\n")[0]
+    place.caption(MARKS.sub(ESCAPED, line))
+
+
 def show_error(error: Exception, instead: str = "") -> None:
     """Show an error in the input, and what the page shows instead. The rest of the page is still drawn."""
     text = policy().clean_message(str(error))

@@ -63,6 +63,11 @@ class Executable(ABC):
         return ""
 
     @property
+    def launches(self) -> str:
+        """The blocks and threads of each launch, with a line for each; empty for most backends."""
+        return ""
+
+    @property
     def searches(self) -> "list[SearchResult]":
         """The searches that found the schedules of its launches, as far as they were tuned."""
         return []

@@ -428,6 +428,11 @@ class Plan:
         """Return the host program and every kernel. If the user's names are known, comments describe the kernels."""
         parts = [self.text]
         for k, step in enumerate(self.steps):
-            head = kernel_comment(f"launch{k}", step, self.host.slot_names) if self.names else f"# launch{k}\n"
-            parts.append(head + self.backend.compile(step).source)
+            executable, title = self.backend.compile(step), f"launch{k}"
+            if self.names:
+                head = kernel_comment(title, step, self.host.slot_names)
+                head += "".join(f"# {line}\n" for line in executable.launches.splitlines())
+            else:
+                head = f"# {title}\n"
+            parts.append(head + executable.source)
         return "\n".join(parts)

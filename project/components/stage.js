@@ -4,6 +4,7 @@
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const CALM_MS = 150; // browsers limit how often the address is written, and a dragged slider changes more often
 const WORDS = /(#.*$)|\b(def|for|in|if|elif|else|and|or|not|while|pass|return|range|from|import|with|as)\b/g;
+const MAX_HEAD = 20; // characters of the names of counts beside one another
 
 function element(kind, classes, text) {
   const made = document.createElement(kind);
@@ -68,11 +69,11 @@ function withBreaks(text) {
   return text.split(/(?<=\w[.(])(?=\w)/).flatMap((part, k) => (k ? [document.createElement("wbr"), part] : [part]));
 }
 
-function codeLine([number, text, counts], kinds) {
+function codeLine([number, text, counts], columns) {
   const line = element("div", "line");
   line.dataset.number = number;
   const told = new Map(counts);
-  line.append(element("span", "counts", kinds.map((kind) => `${told.get(kind) ?? ""}`.padStart(kind.length)).join(" ")));
+  line.append(element("span", "counts", columns.map(({ kind, width }) => `${told.get(kind) ?? ""}`.padStart(width)).join(" ")));
   line.append(element("span", "number", number || ""));
   const words = element("span", "text");
   words.style.setProperty("--indent", text.match(/^ */)[0].length);
@@ -87,13 +88,33 @@ function codeLine([number, text, counts], kinds) {
   return line;
 }
 
+// The counts that lines have, each a column. If there are many, their names are turned, so that room is left for the code.
+function countColumns(source) {
+  const kinds = [...new Set(source.flatMap(([, , counts]) => counts.map(([kind]) => kind)))];
+  const widths = kinds.map((kind) => Math.max(2, ...source.map(([, , counts]) => `${new Map(counts).get(kind) ?? ""}`.length)));
+  const isTurned = kinds.join(" ").length > MAX_HEAD;
+  return [kinds.map((kind, k) => ({ kind, width: isTurned ? widths[k] : Math.max(widths[k], kind.length) })), isTurned];
+}
+
+function headLine(columns, isTurned) {
+  const [line, counts] = [element("div", isTurned ? "line head turned" : "line head"), element("span", "counts")];
+  for (const { kind, width } of columns) {
+    const name = element("span", "");
+    name.style.width = `${width}ch`;
+    name.append(element("span", "", kind));
+    counts.append(name);
+  }
+  line.append(counts);
+  return line;
+}
+
 function showSource(root, { sourceTitle, source }) {
   const aside = root.querySelector(".source");
   aside.hidden = !source.length;
   aside.querySelector("h2").textContent = sourceTitle;
-  const kinds = [...new Set(source.flatMap(([, , counts]) => counts.map(([kind]) => kind)))];
-  const head = kinds.length ? [[0, "", kinds.map((kind) => [kind, kind])]] : [];
-  aside.querySelector(".code").replaceChildren(...[...head, ...source].map((line) => codeLine(line, kinds)));
+  const [columns, isTurned] = countColumns(source);
+  const head = columns.length ? [headLine(columns, isTurned)] : [];
+  aside.querySelector(".code").replaceChildren(...head, ...source.map((line) => codeLine(line, columns)));
 }
 
 function lightLine(root, number) {

@@ -8,10 +8,12 @@ import builtins
 import json
 import linecache
 import os
+import re
 import resource
 import sys
 from math import prod
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from minifuse.cli.subjects import FileRunner
@@ -25,7 +27,8 @@ from ..views.plain import as_plain
 NAME = "pasted.py"
 CPU_SECONDS, MEMORY_NBYTES = 5, 512 << 20  # of the kernel; memory beside what is imported
 NOBODY = 65534
-WARM = "from numba import cuda\n\n@cuda.jit\ndef warm(x):\n    x[cuda.grid(1)] = 1\n"
+CPLUSPLUS = re.compile(r"\b__(global|device|shared)__\b|<<<|#include\b")
+WARM = "from numba import cuda\n\n@cuda.jit\ndef fill(x):\n    x[cuda.grid(1)] = 1\n"
 
 
 def give_up_rights() -> None:
@@ -53,10 +56,11 @@ def run_kernel(source: str, grid: str, block: str, arguments: str, of: tuple[int
     """Launch the kernel of a text, and return what the page shows, as plain data."""
     kernel, name = find_kernel(source)
     example = user_kernel.example_of(kernel)
-    seen = user_kernel.launch_kernel(kernel, name, grid, block, arguments or example, of)
+    launch = grid or example.grid, block or example.block, arguments or example.arguments
+    seen = user_kernel.launch_kernel(kernel, name, *launch, of)
     return {
         "name": name,
-        "example": example,
+        "example": example.arguments,
         "picture": as_plain(thread_pictures.picture(seen)),
         "facts": as_plain(user_kernel.kernel_facts(seen)),
         "lines": as_plain(threads.source(seen)),
@@ -82,6 +86,10 @@ def find_kernel(source: str) -> tuple[Any, str]:
     try:
         exec(compile(source, NAME, "exec"), values)  # this process can only compute
     except SyntaxError as error:
+        if CPLUSPLUS.search(source):
+            raise MinifuseError(
+                f"this is CUDA C++; expected Python for numba.cuda, as in\n\n{indent(WARM, '    ')}"
+            ) from error
         raise MinifuseError(f"line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:
         raise MinifuseError(f"the text raised {type(error).__name__}: {error}") from error

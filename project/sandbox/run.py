@@ -46,9 +46,7 @@ class PastedRun:
     """How many elements of the arrays with stores were written by exactly one thread, and how many there are."""
 
 
-def run_pasted(
-    source: str, grid: str = "2", block: str = "32", arguments: str = "", of: tuple[int, int] = (0, 0)
-) -> PastedRun:
+def run_pasted(source: str, grid: str = "", block: str = "", arguments: str = "", of: tuple[int, int] = (0, 0)) -> PastedRun:
     """Run the last kernel of a text in a process that can only compute.
 
     Parameters
@@ -56,7 +54,7 @@ def run_pasted(
     source : str
         Python with `from numba import cuda` and a function with `@cuda.jit`. It runs in the child only.
     grid, block, arguments : str
-        As for `user_kernel.run_launch`; without arguments, an array of 64 floats for each parameter.
+        As for `user_kernel.run_launch`; what is empty follows from the source, as in `user_kernel.example_of`.
     of : tuple of two ints
         The block and the thread to record.
 

@@ -1,13 +1,18 @@
 """The page Your kernel, for a kernel that is pasted or read from a file. It runs in a process that can only compute."""
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
 from ..components.text_file import text_file
-from ..frame import PageContent, show_error, show_head, show_page
+from ..frame import PageContent, show_error, show_head, show_page, show_verdict
 from ..sandbox.run import MAX_CHARACTERS, PastedRun, prepare_child, run_pasted
 from ..views.user_kernel import MAX_THREADS
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 KERNEL = """from numba import cuda
 
@@ -29,18 +34,18 @@ def page() -> None:
         "Your kernel", "Paste a numba.cuda kernel below: it runs lane by lane.", 1.1, 0.5, 0.95, 0.7, 0.7, 1.2
     )
     example = first.selectbox("begin with", list(EXAMPLES), key="pasted_example", bind="query-params", on_change=forget_text)
-    grid = one.text_input("blocks", placeholder="2", key="pasted_grid", bind="query-params")
-    block = two.text_input("threads of a block", placeholder="32", key="pasted_block", bind="query-params")
+    grid = one.text_input("blocks", placeholder="2 or 2,2", key="pasted_grid", bind="query-params")
+    block = two.text_input("threads of a block", placeholder="32 or 8,8", key="pasted_block", bind="query-params")
     of_block = three.number_input("look at block", 0, MAX_THREADS, 1, key="pasted_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, MAX_THREADS, 3, key="pasted_thread", bind="query-params")
     given = five.text_input("arguments", placeholder="x=64:float32 n=64", key="pasted_arguments", bind="query-params")
     prepare_child()
     place = st.container()
-    source = choose_text(EXAMPLES[example])
+    source, verdict = choose_text(EXAMPLES[example])
     with place:
         try:
             with st.spinner("The kernel runs"):
-                found = run_text(source, grid or "2", block or "32", given, (int(of_block), int(thread)))
+                found = run_text(source, grid, block, given, (int(of_block), int(thread)))
         except MinifuseError as error:
             show_error(error)
             return
@@ -48,20 +53,25 @@ def page() -> None:
             prepare_child()
         if example != "a kernel":
             st.caption(judge(found))
-        title = f"{found.name}: lanes of this warp; loads and stores in all"
+        show_verdict(verdict, f"{found.name} ({given or found.example}): {found.picture.sentence}")
+        title = f"{found.name}: lanes of this warp; other counts of the launch"
         show_page(PageContent("pasted", found.picture, found.facts, found.lines, title))
 
 
-def choose_text(example: str) -> str:
-    """Draw the field for the text, and the button for a file that fills it, and return the text."""
+def choose_text(example: str) -> "tuple[str, DeltaGenerator]":
+    """Draw the field for the text, and the button for a file that fills it; return the text, and the place of the verdict.
+
+    The field is below the picture, so the verdict is repeated above it.
+    """
     with st.expander("The text that runs", expanded=True):
+        verdict = st.empty()
         text = st.text_area("kernel", example, 220, key=TEXT, bind="query-params")
         text_file("pasted_file", "or a file", ".py,.txt", MAX_CHARACTERS + 1, replace_text)
         st.caption(
             "The last kernel of the text is launched. It runs in a process of its own, which has no files, no network and "
             "a few seconds."
         )
-    return text or ""
+    return text or "", verdict
 
 
 def replace_text(text: str) -> None:

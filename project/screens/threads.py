@@ -21,7 +21,7 @@ def page_content(subject: str, shape: tuple[int, ...], block: tuple[int, ...], o
         thread_pictures.picture(seen),
         threads.facts(seen),
         threads.source(seen),
-        "The kernel: lanes of this warp; loads and stores of all",
+        "The kernel: lanes of this warp; other counts of the launch",
         threads.command(seen),
         {"warps.perfetto.json": text} if (text := threads.chrome_trace_json(seen)) else {},
     )

@@ -20,13 +20,14 @@ def page() -> None:
     except MinifuseError as error:
         show_error(error)
         return
-    arguments = zero.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
-    grid = one.text_input("blocks", placeholder="2", key="own_grid", bind="query-params")
-    block = two.text_input("threads of a block", placeholder="32", key="own_block", bind="query-params")
+    arguments = zero.text_input("arguments", placeholder=example.arguments, key="own_arguments", bind="query-params")
+    grid = one.text_input("blocks", placeholder=example.grid, key="own_grid", bind="query-params")
+    block = two.text_input("threads of a block", placeholder=example.block, key="own_block", bind="query-params")
     of_block = three.number_input("look at block", 0, user_kernel.MAX_THREADS, 0, key="own_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, user_kernel.MAX_THREADS, 0, key="own_thread", bind="query-params")
     try:
-        seen = user_kernel.run_launch(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
+        launch = grid or example.grid, block or example.block, arguments or example.arguments
+        seen = user_kernel.run_launch(what, *launch, (int(of_block), int(thread)))
     except MinifuseError as error:
         show_error(error)
         return
@@ -36,8 +37,8 @@ def page() -> None:
             thread_pictures.picture(seen),
             user_kernel.kernel_facts(seen),
             threads.source(seen),
-            "Your kernel: lanes of this warp; loads and stores of all",
-            user_kernel.command(seen, arguments or example),
+            "Your kernel: lanes of this warp; other counts of the launch",
+            user_kernel.command(seen, arguments or example.arguments),
             {"warps.perfetto.json": threads.chrome_trace_json(seen)},
         )
     )

@@ -6,11 +6,12 @@ often, unless they take different paths through the kernel.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from minifuse.simt import Trace
 
-from .coordinates import format_index
+from .coordinates import format_count, format_index
 from .picture import CHOSEN, IDLE, OTHER, PATH, Cell, Grid, Hull
 from .thread_timelines import BlockTimelines, Step
 
@@ -97,7 +98,9 @@ def timeline_grid(timelines: BlockTimelines, thread: int, steps: list[LaunchStep
     ]
     names = tuple(f"block {format_index(block, timelines.trace.grid)} warp {warp}" for block, warp in warps)
     above = tuple(str(step.line) for step in steps) if len(steps) <= PAGE else ()
-    return Grid("warps", "lanes that run each line", len(warps), columns, tuple(cells), names, above)
+    total = prod(timelines.trace.grid) * -(-timelines.trace.threads // WARP)
+    part = f": {format_count(len(warps), 'warp')} of {total}" if len(warps) < total else ""
+    return Grid("warps", f"lanes that run each line{part}", len(warps), columns, tuple(cells), names, above)
 
 
 def describe_lanes(

@@ -29,6 +29,7 @@ from .memory_kernels import (
     make_tile_kernel,
     strided,
 )
+from .request_costs import count_by_line, line_facts
 
 WARP = 32  # lanes
 
@@ -256,7 +257,8 @@ def facts(request: Request, chosen: str | None = None) -> list[Fact]:
         for lane in request.lanes
         if chosen in (link(lane.element), f"t{lane.lane}")
     ]
-    return known + line_facts(request.trace, request.kernel)
+    text, first = inspect.getsourcelines(request.kernel)
+    return known + line_facts(request.trace, dict(enumerate(text, first)))
 
 
 def row_pitch(request: Request) -> str:
@@ -271,36 +273,6 @@ def bank_step_reason(request: Request) -> str:
     if nbytes % (BANK_COUNT * BANK_BYTES) == 0:
         return f"a multiple of {BANK_COUNT}: every row begins in the same bank"
     return f"no multiple of {BANK_COUNT}: the next row begins {nbytes / BANK_BYTES % BANK_COUNT:g} banks further"
-
-
-def line_facts(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
-    """Return a fact for each line that accesses memory: the cost of its requests, and the ideal cost."""
-    text, first = inspect.getsourcelines(kernel)
-    known = []
-    for line, counts in count_by_line(trace).items():
-        parts = [
-            f"{counts[unit]} {unit}, {counts[f'ideal {unit}']} at best" for unit in ("sectors", "wavefronts") if counts[unit]
-        ]
-        why = f"{counts['requests']} {'request' if counts['requests'] == 1 else 'requests'}"
-        known.append(Fact(f"line {line}: {text[line - first].strip()}", "; ".join(parts), DERIVED, why))
-    return known
-
-
-def count_by_line(trace: simt.Trace) -> dict[int, dict[str, int]]:
-    """Return requests, sectors, wavefronts, and their ideal numbers of each line, in the order of execution."""
-    requests, counts = trace.requests(), dict[int, dict[str, int]]()
-    columns = {
-        "requests": np.ones_like(requests.block),
-        "sectors": requests.sectors,
-        "ideal sectors": requests.ideal_sectors,
-        "wavefronts": requests.wavefronts,
-        "ideal wavefronts": requests.ideal_wavefronts,
-    }
-    for row, instruction in enumerate(requests.instruction.tolist()):
-        line_counts = counts.setdefault(trace.instructions[instruction].line, dict.fromkeys(columns, 0))
-        for name, column in columns.items():
-            line_counts[name] += int(column[row])
-    return counts
 
 
 def lines(trace: simt.Trace, kernel: Callable[..., Any], units: Sequence[str]) -> list[Line]:

@@ -1,5 +1,6 @@
 """The arrays of a launch as grids of elements, with their contents in each step."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
@@ -54,9 +55,10 @@ class Contents:
 
     def __init__(self, timelines: BlockTimelines, touched: Sequence[Access]) -> None:
         self.timelines = timelines
-        self.by_event = dict[int, list[Access]]()
+        self.by_event, self.by_thread = dict[int, list[Access]](), dict[Thread, list[Access]]()
         for access in touched:
             self.by_event.setdefault(access.event, []).append(access)
+            self.by_thread.setdefault(access.thread, []).append(access)
         self.now = dict[tuple[str, int], str]()
         seen = set[tuple[str, int]]()
         outputs = {access.array for access in touched if access.is_store}
@@ -81,8 +83,9 @@ class Contents:
 
     def of_run(self, who: Thread, run: Step) -> list[Access]:
         """Return the accesses of a thread at a line; while it waits at a barrier, others access memory."""
-        found = [access for k in range(run.first, run.last) for access in self.by_event.get(k, ())]
-        return [access for access in found if access.thread == who]
+        mine = self.by_thread.get(who, [])
+        first, last = (bisect_left(mine, event, key=lambda access: access.event) for event in (run.first, run.last))
+        return mine[first:last]
 
     def of_step(self, step: LaunchStep) -> list[Access]:
         """Return the accesses of a step, in order."""
@@ -137,7 +140,8 @@ def array_grid(
     by_element = dict[int, list[Access]]()
     for access in mine:
         by_element.setdefault(access.element, []).append(access)
-    size = max(by_element, default=-1) + 1 if is_shared else prod(info.shape)
+    total = prod(info.shape)
+    size = max(by_element, default=-1) + 1 if is_shared else total  # of shared memory, the part that the block uses
     rows = choose_rows(size, mine, chosen, columns, max_rows)
     cells = list[Cell]()
     for row, first in enumerate(rows):
@@ -156,7 +160,7 @@ def array_grid(
         assert place not in used
         cells.append(Cell(*place, cell.text, cell.label, cell.kind, cell.links))
     height = max([len(rows), *(cell.row + 1 for cell in cells)])
-    part = f": {format_count(len(cells), 'element')} of {size}" if len(rows) * columns < size else ""
+    part = f": {format_count(len(used), 'element')} of {total}" if len(used) < total else ""
     title = f"{info.name}, {'shared by the block' if is_shared else 'in memory'}{part}"
     names = tuple(map(str, rows))
     return Grid(info.name, title, max(height, 1), columns, tuple(cells), names)

@@ -4,7 +4,10 @@ import json
 from collections.abc import Sequence
 from math import prod
 
-from .coordinates import format_count, format_index, unravel_index
+from minifuse.core.errors import RaceError, SimtError
+from minifuse.simt.record import ArrayInfo
+
+from .coordinates import format_count, format_index, format_range, linear_index, unravel_index
 from .launch_steps import WARP, LaunchStep, launch_steps, timeline_changes, timeline_grid
 from .picture import (
     CHOSEN,
@@ -16,6 +19,7 @@ from .picture import (
     RACE,
     STORE,
     WASTED,
+    WRONG,
     Cell,
     Edge,
     Frame,
@@ -24,23 +28,26 @@ from .picture import (
     Picture,
     frame_data,
 )
+from .request_costs import UNITS, RequestCosts, describe_excess
 from .thread_formulas import formulas
 from .thread_memory import Access, Contents, access_kinds, accesses, array_grids, local_grid
 from .thread_timelines import Step
-from .threads import TracedLaunch, describe_accesses, find_fault, idle_threads, kernel_texts, sentence
+from .threads import TracedLaunch, describe_accesses, describe_hazard, find_fault, idle_threads, kernel_texts, sentence
 
 MEANS = (
     (PATH, "runs the line"),
     (OTHER, "waits at a barrier"),
     (WASTED, "outside its array"),
     (CHOSEN, "the chosen thread"),
+    (WRONG, "has a hazard"),
 )
-MAX_FORMULAS, FORMULA_COLUMNS = 6, 3
+MAX_FORMULAS = 6
 GUARDS = ("if ", "elif ", "while ")
 MAX_CELL_CHARS = 6  # of a value of a thread
 MAX_EDGES = 4  # elements that are joined to the formula
 TITLE_ROWS = 1.5  # height of a title and the names of columns, in rows of cells
 ROWS = 15  # rows of cells that a window shows well
+MAX_STACK_ROWS = 26  # rows and titles of grids below one another; if there are more, the formula is drawn beside the threads
 FRAME_NBYTES = MAX_NBYTES * 3 // 5  # the rest is for cells
 
 
@@ -62,8 +69,10 @@ class LaunchPicture:
         self.infos = {info.name: info for info in launch.trace.arrays}
         self.touched = accesses(launch.trace, ("global", "shared"))
         self.contents = Contents(self.timelines, [a for a in self.touched if self.is_seen(a)])
+        self.costs = RequestCosts(launch.trace)
         self.steps = launch_steps(self.timelines, launch.thread)
         self.races = self.find_races()
+        self.hazards = [error for error in launch.trace.hazards() if not isinstance(error, RaceError)]
         self.mine = self.timelines.steps.get(launch.thread, ())
         self.lines = kernel_texts(launch)
         self.formulas = formulas(self.mine, self.lines, launch.trace, self.chosen)
@@ -88,20 +97,23 @@ class LaunchPicture:
         self.arrays = {
             grid.name: {cell.links[-1]: (grid.name, cell.row, cell.column) for cell in grid.cells} for grid in arrays
         }
-        formula, local = self.formula_grid(), local_grid(self.timelines, self.launch.thread)
+        stack_rows = sum(grid.rows + TITLE_ROWS for grid in (self.threads, *arrays)) + MAX_FORMULAS / 3
+        is_beside = places.columns <= 16 and stack_rows > MAX_STACK_ROWS
+        formula, local = self.formula_grid(2 if is_beside else 3), local_grid(self.timelines, self.launch.thread)
         right = [timeline_grid(self.timelines, self.launch.thread, self.steps), *([local] if local else [])]
         left = [self.threads, formula, *arrays]
+        stacks = ([self.threads, *arrays], [formula, *right]) if is_beside else (left, right)
         self.base = {cell.links[-1]: cell.text for grid in (*arrays, self.threads) for cell in grid.cells if cell.links}
         frames = self.frames()
         loads = [any(edge.kind == LOAD for edge in frame.edges) for frame in frames]
         loads = loads if any(loads) else [LOAD in dict(frame.kinds).values() for frame in frames]
         return Picture(
             sentence(self.launch),
-            (*left, *right),
+            (*left[:2], *right, *left[2:]),
             tuple(frames),
             MEANS,
             hulls=(*places.hulls(self.timelines.block), *self.data_hull()),
-            layout=layout_of(left, right),
+            layout=layout_of(*stacks),
             first=loads.index(True) if True in loads else 0,
         )
 
@@ -160,16 +172,21 @@ class LaunchPicture:
                 edges, flights = self.edges(row % MAX_FORMULAS, own)
             if address := self.address(run):
                 kinds["address"], texts["address"] = runs, address
-        told = self.describe(step, own, mask.bit_count(), len(lanes), is_over)
+        cost = self.costs.count({access.event for access in warps})
+        told = self.describe(step, own, mask.bit_count(), len(lanes), is_over, describe_excess(cost))
         for first, second in self.races:
             if any(access.event in (first.event, second.event) for access in done):
                 kinds[f"{first.array}.{first.element}"] = RACE
                 edges += self.race_edge(first, second)
                 told = describe_race(first, second)
+        for error in self.step_hazards(step, done):
+            kinds |= {f"{a.array}.{a.element}": WRONG for a in done if is_element(error, a, self.infos[a.array])}
+            told += f" {describe_hazard(error)}."
         counts = [
             (len({a.event for a in warps if a.is_store == is_store}), what)
             for is_store, what in ((False, "loads"), (True, "stores"))
         ]
+        counts += [(cost[unit], unit) for unit in UNITS]
         return Frame(
             told,
             tuple((kinds | changed_kinds).items()),
@@ -221,6 +238,15 @@ class LaunchPicture:
         ]
         return [found[0] for found in shared if found]  # of vector accesses, the first element that both touch
 
+    def step_hazards(self, step: LaunchStep, done: Sequence[Access]) -> list[SimtError]:
+        """Return the hazards of the accesses of a step; races are drawn as edges."""
+        return [
+            error
+            for error in self.hazards
+            if step.line in {line for _, line in error.lines}
+            and any(is_element(error, access, self.infos[access.array]) for access in done)
+        ]
+
     def race_edge(self, first: Access, second: Access) -> list[Edge]:
         """Join the thread that writes to the one that reads, or also writes, if both are drawn."""
         ends = [self.places.find(*access.thread) for access in sorted((first, second), key=lambda a: not a.is_store)]
@@ -233,7 +259,9 @@ class LaunchPicture:
         numbers = ((str(prod(trace.grid)), "blocks"), (str(total), "threads"), (str(idle), "without work"))
         return Frame(sentence(self.launch), numbers=numbers)
 
-    def describe(self, step: LaunchStep, own: Sequence[Access], count: int, possible: int, is_over: bool) -> str:
+    def describe(
+        self, step: LaunchStep, own: Sequence[Access], count: int, possible: int, is_over: bool, excess: str
+    ) -> str:
         """Describe a step in a sentence."""
         trace = self.launch.trace
         who = f"Thread {format_index(self.chosen[1], trace.block)} of block {format_index(self.chosen[0], trace.grid)}"
@@ -246,7 +274,7 @@ class LaunchPicture:
         if own:
             first = {access.event: access for access in reversed(own)}
             told = [self.describe_access(own, a) for a in sorted(first.values(), key=lambda a: a.event)[:MAX_EDGES]]
-            return f"{who} {'; '.join(told)}. {lanes} of its warp do this together."
+            return f"{who} {'; '.join(told)}. {lanes} of its warp do this together{excess}."
         if any(not name.endswith("]") for name, _ in run.values):
             return f"{who} computes {self.latest[step.line]}."
         if code.startswith(GUARDS):
@@ -285,10 +313,13 @@ class LaunchPicture:
         trace, places = self.launch.trace, self.places
         total, blocks = prod(trace.grid), places.blocks
         title = f"{format_count(total * trace.threads, 'thread')} in {format_count(total, 'block')}"
+        parts = list[str]()
         if len(blocks) < total:
-            title += f", of which blocks {format_index(blocks[0], trace.grid)}..{format_index(blocks[-1], trace.grid)}"
-        if trace.block[2] > 1:
-            title += f", with z = {places.depth}"
+            parts.append(format_range("block", blocks[0], blocks[-1], trace.grid))
+        if prod(map(len, places.part)) < trace.threads:
+            parts.append(format_range("thread", *places.drawn_ends(), trace.block))
+        if parts:
+            title += f", of which {', '.join(parts)}"
         if hull := self.data_hull():
             title += f"; in orange, {hull[0].rows} x {hull[0].columns} of the matrix"
         return title
@@ -310,8 +341,8 @@ class LaunchPicture:
         rows, columns = min(height - row, self.places.rows), min(width - column, self.places.columns)
         return (Hull(("threads", 0, 0), rows, columns, STORE),) if min(rows, columns) > 0 else ()
 
-    def formula_grid(self) -> Grid:
-        """Draw the lines of the chosen thread with its numbers put in."""
+    def formula_grid(self, columns: int) -> Grid:
+        """Draw the lines of the chosen thread with its numbers put in, in at most so many columns."""
         first = {step.line: text for step, text in reversed(list(zip(self.mine, self.formulas, strict=True)))}
         told = [
             (f"line {line}: {first[line]}", first[line], f"f{k}") for k, line in enumerate(self.formula_lines[:MAX_FORMULAS])
@@ -321,7 +352,7 @@ class LaunchPicture:
             told.append((f"its element: {address}", address, "address"))
         if not told:
             told = [("no line of this thread computes a number", "no numbers", "f0")]
-        columns = min(len(told), FORMULA_COLUMNS)
+        columns = min(len(told), columns)
         cells = [Cell(*divmod(k, columns), text, label, "", (link,)) for k, (label, text, link) in enumerate(told)]
         self.formula_places = {cell.links[0]: ("formula", cell.row, cell.column) for cell in cells}
         trace = self.launch.trace
@@ -356,6 +387,13 @@ def thread_cell(launch: TracedLaunch, place: tuple[int, int], who: tuple[int, in
     label = f"{where}: {fault or words}{', chosen' * is_chosen}"
     links = (f"t{block}.{thread}", f"T{block}.{thread}")
     return Cell(*place, f"{thread}!" if fault else str(thread), label, CHOSEN if is_chosen else kind, links)
+
+
+def is_element(error: SimtError, access: Access, info: ArrayInfo) -> bool:
+    """Return whether an access is to the element of a hazard, which may be outside its array."""
+    element = error.element or ()
+    is_inside = len(element) == len(info.shape) and all(0 <= i < n for i, n in zip(element, info.shape, strict=True))
+    return access.array == error.array and is_inside and access.element == linear_index(element[::-1], info.shape[::-1])
 
 
 def describe_race(first: Access, second: Access) -> str:

@@ -24,6 +24,7 @@ from .cited_facts import Line
 
 MAX_STEPS = 96  # executed lines that are recorded per thread
 MAX_LOCAL_ELEMENTS = 16  # of a local array whose elements are recorded
+COUNTS = ("loads", "stores", "sectors", "wavefronts")  # of a line
 MAX_EVENTS = 100_000  # events of a trace, and iterations of a loop of a thread
 
 
@@ -152,12 +153,12 @@ def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
 
 
 def annotate_source(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
-    """Return the source with counts per line: these lanes, and loads and stores of the whole launch."""
+    """Return the source with counts per line: these lanes, and the accesses of the whole launch with their cost."""
     file = kernel_function(plan).__code__.co_filename
-    counts_of = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
+    counts_of = {row["line"]: row["TRACED"] | row["DERIVED"] for row in trace.summary()["lines"] if row["file"] == file}
     annotated = list[Line]()
     for number, text in kernel_lines(plan).items():
         counts = [("lanes", lanes[number])] if number in lanes else []
-        counts += [(kind, counts_of[number][kind]) for kind in ("loads", "stores") if counts_of.get(number, {}).get(kind)]
+        counts += [(kind, counts_of[number][kind]) for kind in COUNTS if counts_of.get(number, {}).get(kind)]
         annotated.append(Line(number, text, tuple(counts)))
     return annotated

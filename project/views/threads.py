@@ -11,12 +11,13 @@ from math import prod
 import numpy as np
 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
-from minifuse.core.errors import MinifuseError
+from minifuse.core.errors import MinifuseError, SimtError
 from minifuse.simt import Trace
 
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
 from .coordinates import format_count, linear_index, unravel_index
 from .launch_steps import WARP, chrome_trace
+from .request_costs import line_facts
 from .subjects import SUBJECTS, Shape, input_names, plan_launch
 from .thread_memory import Access
 from .thread_places import ThreadPlaces, place_threads
@@ -154,7 +155,20 @@ def sentence(launch: TracedLaunch) -> str:
         f"{total - idle} of {format_count(total, 'thread')} touch memory, for {format_count(prod(launch.shape), 'element')}"
     )
     rest = f"; {idle} without work: hatched" if idle else "; none is idle"
-    return f"{each}: {work}{rest}."
+    return f"{each}: {work}{rest}.{describe_hazards(trace.hazards())}"
+
+
+def describe_hazards(hazards: Sequence[SimtError]) -> str:
+    """Describe the first hazard of a launch, and count the others; empty if there are none."""
+    if not hazards:
+        return ""
+    others = f", and {len(hazards) - 1} more under Facts" if len(hazards) > 1 else ""
+    return f" {describe_hazard(hazards[0])}{others}."
+
+
+def describe_hazard(error: SimtError) -> str:
+    """Describe a hazard without the advice, which is behind a semicolon: its type, the element, and who accessed it."""
+    return f"{type(error).__name__}: {str(error).partition('; ')[0].removesuffix('.')}"
 
 
 def idle_threads(launch: TracedLaunch) -> int:
@@ -203,6 +217,7 @@ def facts(launch: TracedLaunch) -> list[Fact]:
             DERIVED,
             "of the lanes of this warp; each costs its own time",
         ),
+        *line_facts(trace, kernel_texts(launch)),
         Fact("the result", "as NumPy's" if launch.is_right else "not what it should be", TRACED),
     ]
     known += [
@@ -236,7 +251,7 @@ def thread_index_facts(launch: TracedLaunch) -> list[Fact]:
 
 
 def source(launch: TracedLaunch) -> list[Line]:
-    """Return the kernel, with the lanes of the chosen warp per line, and the loads and stores of the launch."""
+    """Return the kernel, with the lanes of the chosen warp per line, and the accesses of the launch with their cost."""
     if launch.plan is None:
         return []
     return annotate_source(

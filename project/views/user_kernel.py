@@ -5,6 +5,8 @@ small grammar of `minifuse trace`.
 """
 
 import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -12,15 +14,20 @@ from shlex import quote
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.cli.subjects import load_kernel, parse_kernel_arguments, parse_sizes
 from minifuse.core.errors import MinifuseError
+from minifuse.simt import Trace
 
 from .cited_facts import Fact
+from .coordinates import format_count
+from .kernel_parameters import kernel_uses
 from .threads import TracedLaunch, facts, trace_near
 
 MAX_CHARACTERS = 400
-MAX_THREADS, MAX_ELEMENTS = 512, 4096  # threads of all blocks; elements of one array
+MAX_THREADS, MAX_ELEMENTS = 4096, 4096  # threads of all blocks; elements of one array
 LOADING = Lock()  # a running file imports the interpreter as numba.cuda; one file at a time
 
 
@@ -53,8 +60,11 @@ def launch_kernel(
     if max(map(len, (grid, block, arguments))) > MAX_CHARACTERS:
         raise MinifuseError(f"a text of more than {MAX_CHARACTERS} characters; write less")
     blocks, threads = (parse_sizes(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
-    if prod(blocks) * prod(threads) > MAX_THREADS:
-        raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
+    if (total := prod(blocks) * prod(threads)) > MAX_THREADS:
+        raise MinifuseError(
+            f"{join_sizes(blocks)} blocks of {join_sizes(threads)} threads are {total:,} threads; expected at most "
+            f"{MAX_THREADS:,}: take fewer blocks, or count a launch of this size with `minifuse trace FILE.py:kernel`"
+        )
     values = parse_kernel_arguments(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
     if max(sizes, default=0) > MAX_ELEMENTS:
@@ -63,7 +73,13 @@ def launch_kernel(
         )
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
     timelines, places, thread = trace_near(plan, of)
+    check_dims(kernel, values, timelines.trace)
     return TracedLaunch(what, (max(sizes, default=0),), plan, timelines, timelines.trace.is_complete, thread, places)
+
+
+def join_sizes(sizes: Sequence[int]) -> str:
+    """Format sizes: "2 x 2"."""
+    return " x ".join(map(str, sizes))
 
 
 def find_kernel(what: str) -> Any:
@@ -83,15 +99,39 @@ def load_cached(file: str, name: str, changed: int) -> Any:
     return load_kernel(Path(file), name)
 
 
-def example(what: str) -> str:
-    """Return default arguments: an array of 64 elements for each parameter."""
+@dataclass(frozen=True)
+class Example:
+    """A launch to begin with: blocks, threads of a block, and arguments, as a page has them."""
+
+    grid: str
+    block: str
+    arguments: str
+
+
+def example(what: str) -> Example:
+    """Return a launch to begin with, which fits the source of a kernel."""
     return example_of(find_kernel(what))
 
 
-def example_of(kernel: Any) -> str:
-    """Return default arguments of a kernel: an array of 64 elements for each parameter without a default."""
-    parameters = inspect.signature(kernel).parameters.values()
-    return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
+def example_of(kernel: Any) -> Example:
+    """Return a launch to begin with: an argument for each parameter without a default, of the dims that the source uses."""
+    uses, parameters = kernel_uses(kernel), inspect.signature(kernel).parameters.values()
+    arguments = " ".join(uses.argument(p.name) for p in parameters if p.default is p.empty)
+    return Example(",".join(map(str, uses.grid)), ",".join(map(str, uses.block)), arguments)
+
+
+def check_dims(kernel: Any, values: Sequence[Any], trace: Trace) -> None:
+    """Raise MinifuseError if a launch was ended by a fault, and an array has fewer dims than the source uses."""
+    if trace.is_complete:
+        return
+    uses = kernel_uses(kernel)
+    for name, value in zip(inspect.signature(kernel).parameters, values, strict=False):
+        use = uses.arrays.get(name)
+        if use is not None and np.ndim(value) < use.dims:
+            raise MinifuseError(
+                f"{name} has {format_count(np.ndim(value), 'dim')}, and line {use.line} has {use.text}: write "
+                f"{uses.argument(name)} in arguments"
+            )
 
 
 def kernel_facts(launch: TracedLaunch) -> list[Fact]:

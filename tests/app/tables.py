@@ -2,7 +2,7 @@
 
 import re
 
-ESCAPE = re.compile(r"\\(?=[^\w\s])")  # before a character that has a meaning in Markdown
+ESCAPE = re.compile(r"\\(?=[^\w\s]|_)")  # before a character that has a meaning in Markdown
 
 
 def tables(app):

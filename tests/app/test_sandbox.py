@@ -120,8 +120,15 @@ def test_a_kernel_is_run_and_shown():
     assert (found.name, found.example) == ("scale", "x=64:float32 y=64:float32")
     assert "50 of 64 threads touch memory" in found.picture.sentence
     counts = {line.text.strip(): dict(line.counts) for line in found.lines}
-    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
     assert Fact("lines that it ran", "2", TRACED) in found.facts
+
+
+def test_the_launch_of_a_kernel_of_two_dims_follows_from_its_text():
+    text = "from numba import cuda\n\n@cuda.jit\ndef copy(o, a):\n    x, y = cuda.grid(2)\n    o[y, x] = a[y, x]\n"
+    found = run_pasted(text)
+    assert found.example == "o=16,16:float32 a=16,16:float32"
+    assert found.picture.sentence.startswith("4 blocks of 64 threads: 256 of 256 threads touch memory")
 
 
 def test_a_prepared_process_answers_one_request_and_is_replaced():
@@ -191,6 +198,9 @@ def test_the_page_runs_its_examples(example):
         assert any(caption.value.startswith("Not yet: 0 of 64 elements") for caption in app.caption)
         app.text_area(key="pasted_text").set_value(pasted_kernel.KERNEL).run()
         assert any(caption.value.startswith("Solved: each of the 64 elements") for caption in app.caption)
+    [box] = [place for place in app.expander if place.label == "The text that runs"]
+    verdict = box.caption[0].value.replace("\\", "")
+    assert verdict.startswith("scale (x=64:float32 y=64:float32): 2 blocks of 32 threads: ")
     app.text_area(key="pasted_text").set_value("import os").run()
     assert "the text has no kernel" in app.error[0].value
 
@@ -208,6 +218,7 @@ def test_the_text_is_not_run_by_this_process(monkeypatch):
     [
         ("", "the text has no kernel; write a function with @cuda.jit"),
         ("def f(:", "line 1: invalid syntax"),
+        ("__global__ void k(float *a) { a[threadIdx.x] = 1; }", "this is CUDA C++; expected Python for numba.cuda, as in\n"),
         ("1 / 0", "the text raised ZeroDivisionError: division by zero"),
         ("x" * 20_000, "a text of 20,000 characters; expected at most 10,000"),
         (KERNEL.replace("y[i]", "z[i]"), "z at pasted.py:7 is not supported"),
@@ -219,7 +230,8 @@ def test_a_bad_text_says_what_is_wrong(text, message):
 
 
 @pytest.mark.parametrize(
-    ("grid", "message"), [("0", "grid 0: expected one to three positive sizes"), ("99", "3,168 threads")]
+    ("grid", "message"),
+    [("0", "grid 0: expected one to three positive sizes"), ("999", "999 blocks of 32 threads are 31,968 threads")],
 )
 def test_a_bad_launch_says_what_was_expected(grid, message):
     with pytest.raises(MinifuseError, match=message):

@@ -23,6 +23,7 @@ from minifuse.cli.commands import app as command_line
 from project.screens import PAGES, user_kernel
 from project.views import autodiff, broadcasting, functions, machine, matmul, strides, threads
 from project.views.cited_facts import MEASURED
+from project.views.thread_timelines import COUNTS
 from tests.app.tables import facts_tables, tables
 
 from ..sources import ROOT
@@ -109,12 +110,8 @@ def assert_same_facts(facts, found):
     assert len(found["facts"]) == len(facts)
 
 
-def assert_same_request(facts, found):
-    """Check the sectors and wavefronts of each line of a kernel, and the bytes of its last load."""
-    if facts["lanes that take part"][0] == "0":  # the page shows nothing else
-        assert not [line for line in found["launches"][0]["lines"] if line["text"].startswith("x = ")]
-        return
-    [launch] = found["launches"]
+def line_costs(launch):
+    """Return the sectors and wavefronts of each line of a launch, as a page words them."""
     lines = {}
     for line in launch["lines"]:
         derived = line["DERIVED"]
@@ -124,7 +121,21 @@ def assert_same_request(facts, found):
         ]
         parts = [f"{number} {unit}, {ideal} at best" for unit, number, ideal in pairs if number]
         lines[f"line {line['line']}: {line['text']}"] = "; ".join(parts)
-    assert {name: value for name, (value, *_) in facts.items() if name.startswith("line ")} == lines
+    return lines
+
+
+def lines_of(facts):
+    """Return the facts about lines."""
+    return {name: value for name, (value, *_) in facts.items() if name.startswith("line ")}
+
+
+def assert_same_request(facts, found):
+    """Check the sectors and wavefronts of each line of a kernel, and the bytes of its last load."""
+    if facts["lanes that take part"][0] == "0":  # the page shows nothing else
+        assert not [line for line in found["launches"][0]["lines"] if line["text"].startswith("x = ")]
+        return
+    [launch] = found["launches"]
+    assert lines_of(facts) == line_costs(launch)
     [load] = [line for line in launch["lines"] if line["text"].startswith("x = ")]
     assert facts["bytes asked for"][0] == str(load["TRACED"]["bytes_requested"])
     assert facts["lanes that take part"][0] == f"{load['DERIVED']['active_lanes']} of 32"
@@ -154,10 +165,11 @@ def assert_same_product(facts, found):
 
 
 def assert_same_launch(facts, found):
-    """Check the grid, the block and the hazards of a launch."""
+    """Check the grid, the block, the cost of each line and the hazards of a launch."""
     [launch] = found["launches"]
     assert facts["grid"][0] == " x ".join(map(str, launch["grid"]))
     assert facts["block"][0] == " x ".join(map(str, launch["block"]))
+    assert lines_of(facts) == line_costs(launch)
     assert {hazard["error"] for hazard in launch["hazards"]} == {name for name in facts if name.endswith("Error")}
 
 
@@ -274,7 +286,9 @@ def test_trace_command_counts_each_line_as_the_page_does():
         seen = threads.run_launch(subject, shape, block)
         [launch] = run_json(threads.command(seen))["launches"]
         counted = {
-            line["line"]: {kind: line["TRACED"][kind] for kind in ("loads", "stores") if line["TRACED"][kind]}
+            line["line"]: {
+                kind: number for kind, number in (line["TRACED"] | line["DERIVED"]).items() if number and kind in COUNTS
+            }
             for line in launch["lines"]
             if line["file"] == launch["file"]
         }

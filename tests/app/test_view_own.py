@@ -1,10 +1,12 @@
 """The view of a kernel in a file of the user."""
 
+import re
+
 import pytest
 
 from minifuse.core.errors import MinifuseError
 from project.views import thread_pictures, threads, user_kernel
-from project.views.picture import RACE
+from project.views.picture import CHOSEN, RACE, WRONG
 
 SOURCE = """
 from numba import cuda
@@ -44,11 +46,12 @@ def kernel_file(tmp_path):
 
 def test_user_kernel_is_run_and_counted(kernel_file):
     request = f"{kernel_file}:scale"
-    assert user_kernel.example(request) == "x=64:float32 y=64:float32"
-    seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
+    example = user_kernel.example(request)
+    assert example == user_kernel.Example("2", "32", "x=64:float32 y=64:float32")
+    seen = user_kernel.run_launch(request, example.grid, example.block, example.arguments, (1, 20))
     assert "50 of 64 threads touch memory" in thread_pictures.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
-    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
     found = {fact.name: fact for fact in user_kernel.kernel_facts(seen)}
     assert found["lines that it ran"].value == "2"
     assert found["threads that touch no memory"].value == "14 of 64"
@@ -84,11 +87,98 @@ def test_race_is_drawn_from_the_writer_to_the_reader(kernel_file, name, order):
         assert (edge.start, edge.end) == (("threads", 0, 1), ("threads", 0, 0))
 
 
+USES = """
+import math
+from numba import cuda, float32
+
+@cuda.jit
+def transpose(o, a):
+    x, y = cuda.grid(2)
+    if y < a.shape[0] and x < a.shape[1]:
+        o[x, y] = a[y, x]
+
+@cuda.jit
+def sum_rows(o, a, n, scale):
+    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    rows, columns = a.shape
+    if i < min(n, rows):
+        total = float32(0)
+        for k in range(columns):
+            total += a[i][k] if k < 0 else a[i, k]
+        o[i] = total * math.sqrt(scale)
+
+@cuda.jit
+def copy_3d(o, a):
+    x, y, z = cuda.grid(3)
+    o[z, y, x] = a[z, y, x]
+
+@cuda.jit
+def flat(o, a, width):
+    o[cuda.threadIdx.y * width + cuda.threadIdx.x] = a[cuda.threadIdx.y * width + cuda.threadIdx.x]
+
+@cuda.jit(device=True)
+def store(where, index, value):
+    where[index, 0] = value
+
+@cuda.jit
+def through_a_device_function(o, counts):
+    i = cuda.grid(1)
+    store(o, i, 1)
+    cuda.atomic.add(counts, (i % 2, 0), 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("transpose", ("2,2", "8,8", "o=16,16:float32 a=16,16:float32")),
+        ("sum_rows", ("2", "32", "o=64:float32 a=64,4:float32 n=64 scale=64")),
+        ("copy_3d", ("2,2,2", "4,4,2", "o=4,8,8:float32 a=4,8,8:float32")),
+        ("flat", ("2,2", "8,8", "o=256:float32 a=256:float32 width=16")),
+        ("through_a_device_function", ("2", "32", "o=64,4:float32 counts=64,4:float32")),
+    ],
+)
+def test_launch_to_begin_with_fits_the_source(tmp_path, name, expected):
+    path = tmp_path / "mine.py"
+    path.write_text(USES)
+    example = user_kernel.example(f"{path}:{name}")
+    assert example == user_kernel.Example(*expected)
+    seen = user_kernel.run_launch(f"{path}:{name}", example.grid, example.block, example.arguments)
+    assert seen.trace.is_complete
+
+
+def test_an_array_of_too_few_dims_is_an_error_that_says_what_to_write(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(USES)
+    message = "o has 1 dim, and line 9 has o[x, y]: write o=16,16:float32 in arguments"
+    with pytest.raises(MinifuseError, match=re.escape(message)):
+        user_kernel.run_launch(f"{path}:transpose", "2", "32", "o=64:float32 a=64:float32")
+
+
+def test_a_read_of_uninitialized_memory_has_a_sentence_and_a_mark(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        TILES.replace("(32, 32)", "(32, 33)").replace("o[x, y] = s[cuda.threadIdx.y, ", "o[x, y] = s[8 + cuda.threadIdx.y, ")
+    )
+    arguments = "o=8,8:float32 a=8,8:float32"
+    picture = thread_pictures.picture(user_kernel.run_launch(f"{path}:transpose", "1", "8,8", arguments, (0, 9)))
+    told = " UninitializedReadError: shared array 's' of shape (32, 33): element (8, 0) is read before it is written, by "
+    assert told in picture.sentence
+    assert told in picture.frames[-1].sentence
+    assert [link for link, kind in picture.frames[-1].kinds if kind == WRONG] == [f"s.{8 * 33}"]
+    assert not any("Error" in frame.sentence for frame in picture.frames[1:-1])
+
+
+def test_hazards_of_a_launch_are_counted_in_its_sentence(kernel_file):
+    seen = user_kernel.run_launch(f"{kernel_file}:read_then_write", "1", "2", "x=1:float32 y=2:float32")
+    assert " RaceError: global array 'x' element 0: read by thread 0 at " in thread_pictures.picture(seen).sentence
+
+
 def test_changed_file_is_reloaded(kernel_file):
     request = f"{kernel_file}:scale"
-    assert user_kernel.example(request).count("=") == 2
+    assert user_kernel.example(request).arguments.count("=") == 2
     kernel_file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
-    assert user_kernel.example(request).count("=") == 3
+    assert user_kernel.example(request).arguments.count("=") == 3
 
 
 @pytest.mark.parametrize(
@@ -96,7 +186,7 @@ def test_changed_file_is_reloaded(kernel_file):
     [
         ("0", "32", "", "grid 0: expected one to three positive sizes"),
         ("2", "x", "", "block x: expected"),
-        ("99", "32", "", "3,168 threads"),
+        ("16, 16", "8, 8", "", "16 x 16 blocks of 8 x 8 threads are 16,384 threads; expected at most 4,096: take fewer"),
         ("2", "32", "x=9999:float32 y=1:float32", "9,999 elements"),
         ("2", "32", "x=64:float32", "needs --arg for y"),
         ("2", "32", "z=1", "no parameter 'z'"),
@@ -133,6 +223,63 @@ def test_page_draws_the_kernel_and_shows_errors(kernel_file, monkeypatch):
     assert "grid nonsense" in app.error[0].value
     app.text_input(key="own_grid").set_value("1").run()
     assert not app.error
+
+
+TILES = """
+from numba import cuda, float32
+
+@cuda.jit
+def transpose(o, a):
+    s = cuda.shared.array((32, 32), float32)
+    x, y = cuda.grid(2)
+    s[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
+    cuda.syncthreads()
+    o[x, y] = s[cuda.threadIdx.y, cuda.threadIdx.x]
+
+@cuda.jit
+def transpose_by_columns(o, a):
+    s = cuda.shared.array((32, 32), float32)
+    x, y = cuda.grid(2)
+    s[cuda.threadIdx.y, cuda.threadIdx.x] = a[y, x]
+    cuda.syncthreads()
+    o[y, x] = s[cuda.threadIdx.x, cuda.threadIdx.y]
+"""
+
+
+def test_blocks_of_1024_threads_are_drawn_in_part(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TILES)
+    seen = user_kernel.run_launch(f"{path}:transpose", "2,2", "32,32", "o=64,64:float32 a=64,64:float32", (3, 1000))
+    picture = thread_pictures.picture(seen)
+    assert "4096 of 4096 threads touch memory" in picture.sentence
+    grids = {grid.name: grid for grid in picture.grids}
+    assert grids["threads"].title == "4096 threads in 4 blocks, of which block (1, 1), threads (0, 24)..(31, 31)"
+    assert len(grids["threads"].cells) == 256
+    assert grids["warps"].title == "lanes that run each line: 2 warps of 128"
+    assert grids["s"].title == "s, shared by the block: 32 elements of 1024"
+    assert grids["threads"].row_names[0] == "y 56"
+    [chosen] = [cell for cell in grids["threads"].cells if cell.kind == CHOSEN]
+    assert "thread (8, 31)" in chosen.label
+
+
+@pytest.mark.parametrize(
+    ("name", "sectors", "wavefronts", "excess"),
+    [
+        ("transpose", 32, 1, "32 sectors, 4 at best"),
+        ("transpose_by_columns", 4, 32, "32 wavefronts, 1 at best"),
+    ],
+)
+def test_sectors_and_bank_conflicts_are_shown_by_step_by_line_and_as_facts(tmp_path, name, sectors, wavefronts, excess):
+    path = tmp_path / "mine.py"
+    path.write_text(TILES)
+    seen = user_kernel.run_launch(f"{path}:{name}", "1", "32,32", "o=32,32:float32 a=32,32:float32")
+    last, text = thread_pictures.picture(seen).frames[-1], "o[x, y] = s" if name == "transpose" else "o[y, x] = s"
+    assert last.sentence.endswith(f" 32 of 32 lanes of its warp do this together: {excess}.")
+    assert {(str(sectors), "sectors"), (str(wavefronts), "wavefronts")} <= set(last.numbers)
+    [line] = [dict(line.counts) for line in threads.source(seen) if line.text.strip().startswith(text)]
+    assert line == {"lanes": 32, "loads": 1024, "stores": 1024, "sectors": 32 * sectors, "wavefronts": 32 * wavefronts}
+    [cost] = [fact for fact in user_kernel.kernel_facts(seen) if text in fact.name]
+    assert cost.value == f"{32 * sectors} sectors, 128 at best; {32 * wavefronts} wavefronts, 32 at best"
 
 
 @pytest.mark.parametrize("size", ["", "0", "1", "1,1", "2,0"])

@@ -15,7 +15,7 @@ from project.views.launch_steps import align_paths, launch_steps
 from project.views.picture import CHOSEN, IDLE, LOAD, OTHER, PATH, STORE, WASTED
 from project.views.thread_memory import accesses
 from project.views.thread_pictures import picture as picture_of
-from project.views.thread_places import MAX_DRAWN_THREADS, place_threads
+from project.views.thread_places import MAX_COLUMNS, MAX_DRAWN_THREADS, MAX_ROWS, place_threads
 
 GUARDED, UNGUARDED, STRIDES, TURNS, REVERSE, MATRIX, EXP, TIMES, ROWS = threads.SUBJECTS
 ONE_DIM, TWO_DIMS = (GUARDED, STRIDES, TURNS, REVERSE, EXP), (MATRIX, TIMES, ROWS)
@@ -223,6 +223,11 @@ def test_shared_memory_and_barriers_are_shown():
     assert picture.frames[picture.first].line == picture.frames[barrier - 1].line
 
 
+def test_shared_memory_has_the_size_of_its_array():
+    seen = threads.run_launch(REVERSE, (50,), (32,), (1, 3))
+    assert grid_named(picture_of(seen), "s").title == "s, shared by the block: 18 elements of 128"
+
+
 def test_local_arrays_are_shown_with_their_values():
     seen = threads.run_launch(EXP, (50,), (1,), (0, 3))
     picture = picture_of(seen)
@@ -263,17 +268,36 @@ def test_paths_run_their_common_lines_together(paths, lines):
 
 
 @bounded
-@given(some.tuples(*[some.integers(1, 5)] * 3), some.tuples(*[some.integers(1, 9)] * 3), some.data())
+@given(some.tuples(*[some.integers(1, 5)] * 3), some.tuples(*[some.integers(1, 40)] * 2, some.integers(1, 3)), some.data())
 def test_each_drawn_thread_has_a_place_of_its_own(grid, block, data):
     chosen = data.draw(some.integers(0, prod(grid) - 1)), data.draw(some.integers(0, prod(block) - 1))
     places = place_threads(grid, block, *chosen)
     found = [places.find(b, t) for b in range(prod(grid)) for t in range(prod(block))]
     drawn = [place for place in found if place]
-    assert len(set(drawn)) == len(drawn) == len(places.blocks) * prod(block[:2])
+    assert len(set(drawn)) == len(drawn) == len(places.blocks) * prod(map(len, places.part))
     assert all(row < places.rows and column < places.columns for row, column in drawn)
+    assert places.rows * places.columns <= MAX_COLUMNS * MAX_ROWS
     assert places.find(*chosen)
     for hull in places.hulls(chosen[0]):
         assert hull.start[1:] in drawn
+        assert (hull.start[1] + hull.rows - 1, hull.start[2] + hull.columns - 1) in drawn or places.is_line
+
+
+@pytest.mark.parametrize(("thread", "rows"), [(5, range(8)), (1023, range(24, 32))])
+def test_a_large_block_is_drawn_around_the_chosen_thread(thread, rows):
+    places = place_threads((2, 2, 1), (32, 32, 1), 3, thread)
+    assert places.blocks == (3,)
+    assert places.part == (range(32), rows)
+    assert places.origin() == (32 + rows[0], 32)
+    assert places.drawn_ends() == (rows[0] * 32, rows[-1] * 32 + 31)
+
+
+def test_a_long_block_is_drawn_around_the_chosen_thread():
+    places = place_threads((2, 1, 1), (1024, 1, 1), 1, 700)
+    assert (places.rows, places.columns) == (8, 32)
+    assert places.part[0] == range(512, 768)
+    assert places.find(1, 700) == (5, 28)
+    assert places.find(1, 511) is None
 
 
 def test_unguarded_kernel_shows_the_error_at_the_thread_at_fault():
@@ -342,7 +366,7 @@ def test_source_counts_are_those_of_the_trace():
     seen = threads.run_launch(GUARDED, (50,), (32,), (1, 0))
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["if i < out.size:"] == {"lanes": 32}
-    assert counts["out[i] = 2 * a[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
+    assert counts["out[i] = 2 * a[i]"] == {"lanes": 18, "loads": 50, "stores": 50, "sectors": 14}
 
 
 def test_vector_loads_are_expanded_to_their_elements():

@@ -44,3 +44,12 @@ def test_tiles_in_words():
         Tile(is_constant=True): "1 element",
     }.items():
         assert describe_tile(tile) == words
+
+
+def test_an_axis_that_one_tile_covers_has_no_blocks():
+    schedule = LoopSchedule((Tile(), Tile(128, 2, 4), Tile(serial=True)), (1,))
+    assert (
+        schedule.describe((64, 1024, 9))
+        == "i0 (64): blocks; i1 (1024): 2 registers, 128 threads, vectors of 4; i2 (9): loop"
+    )
+    assert schedule.describe((1, 1025, 1)).startswith("i0 (1): 1 element; i1 (1025): blocks, 2 registers")

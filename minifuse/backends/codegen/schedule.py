@@ -106,13 +106,21 @@ class LoopSchedule(NamedTuple):
         --------
         >>> LoopSchedule((Tile(), Tile(256, 2, 4)), (1,)).describe((5, 4096))
         'i0 (5): blocks; i1 (4096): blocks, 2 registers, 256 threads, vectors of 4'
+        >>> LoopSchedule((Tile(), Tile(256, 2, 4)), (1,)).describe((5, 2000))
+        'i0 (5): blocks; i1 (2000): 2 registers, 256 threads, vectors of 4'
         """
-        return "; ".join(f"i{a} ({n}): {describe_tile(t)}" for a, (n, t) in enumerate(zip(sizes, self.tiles, strict=True)))
+        return "; ".join(
+            f"i{a} ({n}): {describe_tile(t, n)}" for a, (n, t) in enumerate(zip(sizes, self.tiles, strict=True))
+        )
 
 
-def describe_tile(tile: Tile) -> str:
-    """Return the nonempty factors of a tile in words, outermost first."""
-    outer = [] if tile.is_constant else ["loop"] if tile.serial else ["blocks"]
+def describe_tile(tile: Tile, size: int | None = None) -> str:
+    """Return the nonempty factors of a tile in words, outermost first.
+
+    An axis of a `size` that one tile covers has no blocks.
+    """
+    is_in_one_block = tile.is_constant or (size is not None and size <= tile.length)
+    outer = ["loop"] if tile.serial and not tile.is_constant else [] if is_in_one_block else ["blocks"]
     registers = [f"{tile.registers} registers"] * (tile.registers > 1)
     threads = [f"{tile.threads} threads"] * (tile.threads > 1)
     outer += [f"chunks of {tile.chunk} in shared memory"] * (tile.chunk > 0)

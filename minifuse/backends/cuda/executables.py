@@ -4,8 +4,9 @@ Loading a kernel collapses its axes, generates its source, compiles it or finds 
 then passes addresses and numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from ...core.dtypes import Number
@@ -24,6 +25,7 @@ from ...ir.kernel_ir import (
 from ...ir.step_kernels import BatchedKernel, MatmulKernel, renumber_indexed_operands
 from ...ir.steps import Step
 from ..codegen.gpu_facts import Facts
+from ..codegen.gpu_schedule import Split
 from ..codegen.nest import KernelNest
 from ..codegen.schedule_search import SearchResult
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
@@ -32,10 +34,10 @@ from .attention import launches as attention_launches
 from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .codegen.select import GeneratedKernel, generate_kernel
 from .launch_plan import GpuPlan
-from .launcher import CudaKernelLauncher
+from .launcher import CudaKernelLauncher, kernel_geometry
 from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
-from .multi_tensor import CudaMultiTensorLauncher
+from .multi_tensor import CudaMultiTensorLauncher, batch_geometry
 from .planned_launcher import CudaMatmulLauncher
 from .schedule_text import describe_schedule, describe_split
 from .split import SplitLauncher, SplitPlan, plan_split
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from .device import CudaDevice
 
 LONG_INNER_REDUCTION = "a CUDA kernel computes a reduction inside another one only if it is short"
+Sizes = tuple[int, int, int]  # along x, y and z
 Functions = dict[str, Callable[..., Number]]  # functions of the caller that a kernel calls, by name
 
 
@@ -97,6 +100,19 @@ class CudaKernel(Executable):
         if self.split is not None:
             return describe_split(self.split, self.device.find_schedule)
         return describe_schedule(self.generated, self.nest)
+
+    @property
+    def launches(self) -> str:
+        """The blocks and threads of each launch, along x, y and z."""
+        if self.nest.is_empty or not self.nest.points:
+            return ""
+        if self.split is None:
+            parts: list[tuple[GeneratedKernel, LoopNest, Split | None]] = [(self.generated, self.nest, None)]
+        else:
+            find = self.device.find_schedule
+            parts = [(part.generate(find), part.step.loop_nest(), part.split) for part in self.split.parts]
+        limit = self.device.max_shared_bytes
+        return format_launches(kernel_geometry(*part, limit) for part in parts)
 
     @property
     def searches(self) -> list[SearchResult]:
@@ -161,9 +177,19 @@ class CudaBatch(Executable):
     @property
     def source(self) -> str:
         """The text that is compiled."""
+        return self.generated.text
+
+    @cached_property
+    def generated(self) -> GeneratedKernel:
+        """The kernel."""
         first = self.step.parts()[0]
         outputs, inputs = first.layouts()
-        return generate_multi_tensor_kernel(self.kernel, LoopNest(first.shape, (), [*outputs, *inputs]).stride_kinds).text
+        return generate_multi_tensor_kernel(self.kernel, LoopNest(first.shape, (), [*outputs, *inputs]).stride_kinds)
+
+    @property
+    def launches(self) -> str:
+        """The blocks and threads of the launch."""
+        return format_launches([batch_geometry([prod(part.shape) for part in self.step.parts()], self.generated.each)[0]])
 
     def cost(self) -> Cost:
         """Return 1 launch."""
@@ -207,6 +233,11 @@ class CudaMatmul(FallbackMatmul):
         """The generated text of each kernel, under its name. The kernels themselves are in `cuda/matmul`."""
         return super().source if self.reason else "\n\n".join(launch.kernel.source for launch in self.plan.launches)
 
+    @property
+    def launches(self) -> str:
+        """The blocks and threads of each launch, along x, y and z."""
+        return "" if self.reason else format_launches((launch.grid, launch.block) for launch in self.plan.launches)
+
     def cost(self) -> Cost:
         """Return the launches, and the bytes of the workspace for partial sums if K is split."""
         if self.reason:
@@ -239,6 +270,12 @@ class CudaAttention(Executable):
         launches = attention_launches.plan_attention(self.op, *self.step.layouts())
         return "\n\n".join(launch.kernel.source for launch in launches)
 
+    @property
+    def launches(self) -> str:
+        """The blocks and threads of each launch, along x, y and z."""
+        launches = attention_launches.plan_attention(self.op, *self.step.layouts())
+        return format_launches((launch.grid, launch.block) for launch in launches)
+
     def cost(self) -> Cost:
         """Return the launches, and the arithmetic of the products."""
         launches, flops = attention_launches.attention_cost(self.op, *self.step.layouts())
@@ -247,6 +284,11 @@ class CudaAttention(Executable):
     def load(self) -> Launcher:
         """Return a launcher."""
         return attention_launches.CudaAttentionLauncher(self.device, self.op, *self.step.layouts())
+
+
+def format_launches(launches: Iterable[tuple[Sizes, Sizes]]) -> str:
+    """Return a line for each launch: the blocks of its grid, and the threads of its block."""
+    return "\n".join(f"grid {tuple(grid)}, block {tuple(block)}" for grid, block in launches)
 
 
 def identity_of_reduction(e: ReduceExpr) -> Expression:

@@ -28,6 +28,7 @@ from .compiler import kernel_from_text
 from .geometry import (
     EXCLUSIVE_ROW_BYTES,
     LONG_ROW_THREADS,
+    MAX_SHARED_BYTES,
     THREADS,
     LaunchGeometry,
     cached_row_pitch,
@@ -96,7 +97,7 @@ class CudaKernelLauncher(CudaLauncher):
         # For other addresses, or with another schedule:
         self.variant = partial(CudaKernelLauncher, device, step, functions, split, has_constants)
         self.unaligned = cache(partial(self.variant, False)) if text.schedule and text.wide else None
-        self.geometry = kernel_geometry(text, nest, split)
+        self.geometry = kernel_geometry(text, nest, split, device.max_shared_bytes)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # row outputs, also of a row without elements
@@ -114,8 +115,6 @@ class CudaKernelLauncher(CudaLauncher):
             self.spans[: len(kernel.outputs)] = [(0, split.chunks * results)] * len(kernel.outputs)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
-        if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less
-            self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
         self.vector_operands = [names.index(name) for name in text.wide]
         has_count = bool(text.wide) and not text.schedule
         self.vectorized_count = values_by_name[names[-1]] if has_count else None  # the last argument, for aligned addresses
@@ -169,13 +168,19 @@ class CudaKernelLauncher(CudaLauncher):
         return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
 
 
-def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None = None) -> LaunchGeometry:
+def kernel_geometry(
+    text: GeneratedKernel, nest: LoopNest, split: Split | None = None, max_shared_bytes: int = MAX_SHARED_BYTES
+) -> LaunchGeometry:
     """Return the launch geometry of a generated kernel over a loop nest."""
     if text.schedule is not None:
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
         grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.chunks)
         return LaunchGeometry(grid, text.schedule.block())
-    return geometry_of(text.form, nest.sizes, nest.row_axes, text.counted, text.each, text.across, text.held)
+    found = geometry_of(text.form, nest.sizes, nest.row_axes, text.counted, text.each, text.across, text.held)
+    pitch = cached_row_pitch(text.held, nest.sizes[-1], found.block[1], max_shared_bytes)
+    if pitch * text.held * found.block[1] > EXCLUSIVE_ROW_BYTES:  # a single row: several short ones in a block need less
+        return LaunchGeometry(found.grid, (LONG_ROW_THREADS, 1, 1))
+    return found
 
 
 def sizes_and_strides(

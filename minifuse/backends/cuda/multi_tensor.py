@@ -56,13 +56,11 @@ class CudaMultiTensorLauncher(CudaLauncher):
         self.names = [f"out{k}" for k in range(len(kernel.outputs))] + [f"in{k}" for k in range(len(kernel.find_all(Load)))]
         self.vector_operands = [self.names.index(name) for name in text.wide]
         sizes = np.array([nest.points for nest in nests])
-        x = line_geometry(nests[0].points, text.each).block[0]
-        blocks = -(-sizes // (x * text.each))
+        self.geometry, blocks = batch_geometry(sizes, text.each)
         # Numbers of elements processed four at a time, if the addresses are aligned.
         vectorized_counts = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.vector_operands)
         self.array_sizes = np.stack([sizes, *vectorized_counts, np.cumsum(blocks) - blocks], axis=1)
         self.arrays = self.copy_to_device(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
-        self.geometry = LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1))
         self.argument_types = tuple(kind for _, kind in text.parameters)
         self.run = device.prepare(device.load(text.text, lambda: self.kernel, self.argument_types, THREADS), self.geometry)
         self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # in order of last use
@@ -140,3 +138,10 @@ class CudaMultiTensorLauncher(CudaLauncher):
             pointer = Pointer(address, low, high, self.dtypes[operand].numpy)
             targets[array * self.row_length + operand] = f"{self.names[operand]}[{array}]", pointer
         return targets
+
+
+def batch_geometry(sizes: Sequence[int] | NDArray[np.int64], each: int) -> tuple[LaunchGeometry, NDArray[np.int64]]:
+    """Return the launch geometry over arrays of these sizes, the largest first, and the blocks of each array."""
+    x = line_geometry(int(sizes[0]), each).block[0]
+    blocks = -(-np.asarray(sizes, np.int64) // (x * each))
+    return LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1)), blocks

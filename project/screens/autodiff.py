@@ -30,7 +30,7 @@ def page() -> None:
     try:
         found = load_backward_pass(choice, size)
     except MinifuseError as error:
-        show_error(error, f"The picture shows {names[0]}")
+        show_error(error, names[0])
         found = load_backward_pass(formulas.FunctionChoice(names[0]), size)
     chosen = st.session_state.get("board-autodiff", {}).get("chosen")
     title = "The function; the sum of its result is differentiated"

@@ -1,5 +1,7 @@
 """Every page in a real browser: it opens without errors, its address contains its state, and sessions are independent."""
 
+import re
+
 import pytest
 
 from project.screens import PAGES
@@ -156,6 +158,16 @@ def test_invalid_input_is_shown_and_can_be_corrected(app, visit):
     seen.page.locator(".cell").first.wait_for()
     seen.settle()
     assert seen.contents()["mistakes"] == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_valid_field_with_the_focus_has_no_red_frame(app, visit, dark):
+    seen = visit(f"{app}/strides?shape=3,4&views=[1:]", dark=dark)
+    seen.page.get_by_label("views of x").focus()
+    frame = seen.page.get_by_test_id("stTextInputRootElement").filter(has=seen.page.get_by_label("views of x"))
+    seen.page.wait_for_timeout(500)  # the color of the frame changes slowly
+    red, _, blue = re.findall(r"\d+", frame.evaluate("e => getComputedStyle(e).borderTopColor"))[:3]
+    assert int(blue) > int(red) + 100
 
 
 def test_step_is_in_the_address_of_its_page_only(app, visit):

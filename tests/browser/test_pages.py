@@ -184,6 +184,17 @@ def test_step_is_in_the_address_of_its_page_only(app, visit):
     assert seen.page.locator(".count").inner_text()
 
 
+def test_a_click_anywhere_on_a_card_of_the_map_opens_its_page(app, visit):
+    seen = visit(app)
+    for page, corner in [(PAGES[3], 0.97), (PAGES[8], 0.5)]:
+        box = seen.page.locator(f".st-key-card-{page.module}").bounding_box()
+        seen.page.mouse.click(box["x"] + corner * box["width"], box["y"] + corner * box["height"])
+        seen.page.get_by_role("heading", name=page.title, exact=True).wait_for()
+        seen.page.go_back()
+        seen.page.get_by_role("heading", name="This machine").wait_for()
+        seen.settle()
+
+
 def test_navigation_keeps_the_session(app, visit):
     seen = visit(app)
     seen.page.get_by_test_id("stPageLink").locator("a").first.click()

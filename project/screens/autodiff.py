@@ -20,7 +20,8 @@ def page() -> None:
     """Draw a function and the steps of its backward pass."""
     *left, right = show_head(
         "Autodiff",
-        "backward() asks each call once, the last first, what its inputs receive; a value adds up what arrives.",
+        "backward() visits the calls from the last to the first. Each call sends a gradient to each of its inputs, and an "
+        "input adds up what it receives.",
         *own_function.column_widths("autodiff"),
         0.6,
     )

@@ -40,6 +40,10 @@ ROOM = """
   .st-key-head [data-testid="stColumn"]:first-child { order: 1; }
 }
 [data-testid="stCode"] code { font-size: 0.75rem; }
+[class*="st-key-card-"] { position: relative; }
+[class*="st-key-card-"] * { position: static; }
+[class*="st-key-card-"] a::after { content: ""; position: absolute; inset: 0; border-radius: inherit; }
+[class*="st-key-card-"]:is(:hover, :focus-within) { background: color-mix(in srgb, currentColor 6%, transparent); }
 """  # leaves room for the picture; as a [theme] of the configuration it would disable the dark theme
 
 EMBEDDED = """

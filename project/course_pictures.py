@@ -53,7 +53,7 @@ PICTURES: dict[str, CoursePicture] = {
     ),
     "1.5": CoursePicture(
         "autodiff?autodiff_own=-(w*x%2Bb).sigmoid().log()&autodiff_shapes=x:();w:();b:()&autodiff_size=1&autodiff_step=6",
-        "A unit w * x + b, sigmoid and -log. Backward, the loss passes -0.17 to the weighted sum, and -0.25 to the "
+        "A unit w * x + b, sigmoid and -log. Backward, the loss passes -0.173 to the weighted sum, and -0.246 to the "
         "weight w.",
     ),
     "2.1": CoursePicture(
@@ -136,8 +136,8 @@ PICTURES: dict[str, CoursePicture] = {
     ),
     "5.5": CoursePicture(
         "autodiff?autodiff_function=your+own&autodiff_own=x.exp()/x.exp().sum()&autodiff_shapes=x:+3&autodiff_step=2",
-        "The backward pass of exp(x) / sum(exp(x)) at the division. The dividend receives 0.12 for each element; "
-        "the divisor, which was repeated, receives one sum, -0.12.",
+        "The backward pass of exp(x) / sum(exp(x)) at the division. The dividend receives 0.122 for each element; "
+        "the divisor, which was repeated, receives one sum, -0.122.",
     ),
     "5.6": CoursePicture(
         "fusion?fusion_function=your+own&fusion_own=x.exp()@w%2Bx.exp()&fusion_shapes=x:+n,+n;+w:+n,+n&fusion_size=8",

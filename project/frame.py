@@ -136,7 +136,7 @@ def show_verdict(place: "DeltaGenerator", text: str) -> None:
 
 
 def show_error(error: Exception, instead: str = "") -> None:
-    """Show an error in the input, and what the page shows instead. The rest of the page is still drawn."""
+    """Show an error in the input, and what the picture shows instead. The rest of the page is still drawn."""
     text = policy().clean_message(str(error))
-    lines = f"{text}\n\n{instead} until then." if instead else text
+    lines = f"{text}\n\nUntil the input is valid, the picture shows {instead}." if instead else text
     st.error("\n".join(line if line.startswith(CODE) else FORMATS.sub(ESCAPED, line) for line in lines.split("\n")))

@@ -6,16 +6,24 @@ const GUTTER = 30; // between two grids
 const MARGIN = 8; // around the picture
 const DENSE = 24; // grids with more columns have small cells
 const TALL = 12; // grids with more rows, and no room between them, have low cells
+const [ROOMY, LOW] = [34, 24]; // heights of cells
 const CHAR = 7.6; // width of a character in a cell
+const MORE = 0.5; // height of each line after the first in a cell, in heights of a cell
 const LARGEST = 1.6; // pixels of a unit, at most
 const SMALLEST = 0.6; // and at least: smaller texts cannot be read, so the picture scrolls
 
-// Return the longest text that each cell of a grid has in any step.
-function longestText(grid, frames) {
-  const later = new Map();
-  for (const frame of frames)
-    for (const [link, text] of frame.texts ?? []) later.set(link, Math.max(later.get(link) ?? 0, text.length));
-  return Math.max(1, ...grid.cells.map(([, , text, , , links]) => Math.max(text.length, ...links.map((x) => later.get(x) ?? 0))));
+// Return how long the longest line is, and how many lines there are, of the texts of a grid in all steps.
+function measureTexts(grid, frames) {
+  const links = new Set(grid.cells.flatMap((cell) => cell[5]));
+  const size = { chars: 1, lines: 1 };
+  const measure = (text) => {
+    const lines = text.split("\n");
+    size.lines = Math.max(size.lines, lines.length);
+    for (const line of lines) size.chars = Math.max(size.chars, line.length);
+  };
+  for (const cell of grid.cells) measure(cell[2]);
+  for (const frame of frames) for (const [link, text] of frame.texts ?? []) if (links.has(link)) measure(text);
+  return size;
 }
 
 // Break a text into lines of at most so many units.
@@ -30,18 +38,20 @@ function wrapWords(text, width) {
 }
 
 // Return the sizes of a grid: of a cell, of the body, and of what stands above it and to its left.
-function measureGrid(grid, chars, isTight) {
+function measureGrid(grid, { chars, lines: count }, isTight) {
   const isDense = isTight || grid.columns > DENSE;
   const [least, air, char] = isTight && grid.columns > DENSE ? [14, 3, 6.2] : isDense ? [20, 7, 6.5] : [36, 12, CHAR];
   const [gapX, gapY] = grid.gaps ?? [0, 0];
-  const cell = { width: Math.max(least, air + chars * char), height: isDense || (grid.rows > TALL && !gapY) ? 24 : 34 };
+  const line = isDense || (grid.rows > TALL && !gapY) ? LOW : ROOMY;
+  const cell = { width: Math.max(least, air + chars * char), height: line * (1 + (count - 1) * MORE) };
+  const fontSize = Math.min(line * 0.44, (cell.width - 5) / (chars * CELL_CHAR));
   const width = Math.max(0, ...grid.cells.map((c) => c[6] ?? c[1]), grid.columns - 1) * (cell.width + gapX) + cell.width;
   const height = (grid.rows - 1) * (cell.height + gapY) + cell.height;
   const left = Math.max(0, ...grid.rowNames.map((name) => name.length * 6.6 + 10));
   const lines = wrapWords(grid.title, Math.max(left + width, 230));
   const top = lines.length * TITLE + (grid.columnNames.some(Boolean) ? NAMES : 6);
   const titleWidth = Math.max(...lines.map((line) => line.length * 7));
-  return { grid, cell, pitch: [cell.width + gapX, cell.height + gapY], lines, chars, left, top, width, height, right: Math.max(width, titleWidth - left) };
+  return { grid, cell, pitch: [cell.width + gapX, cell.height + gapY], lines, fontSize, left, top, width, height, right: Math.max(width, titleWidth - left) };
 }
 
 // Place grids in rows; with `isTable`, their bodies are aligned in columns, too, and a grid that is named again in the next
@@ -85,13 +95,13 @@ function wrapGrids(boxes, width) {
 // Arrange the grids so that their cells are as large as possible in a window: in the rows of the layout, or in any rows. Cells
 // have less air around their texts where the picture would otherwise be too wide, as on a phone.
 function arrange(data, width, height) {
-  const chars = data.grids.map((grid) => longestText(grid, data.frames));
-  const roomy = arrangeCells(data, chars, width, height, false);
-  return roomy.fits ? roomy : arrangeCells(data, chars, width, height, true);
+  const texts = data.grids.map((grid) => measureTexts(grid, data.frames));
+  const roomy = arrangeCells(data, texts, width, height, false);
+  return roomy.fits ? roomy : arrangeCells(data, texts, width, height, true);
 }
 
-function arrangeCells(data, chars, width, height, isTight) {
-  const boxes = data.grids.map((grid, k) => measureGrid(grid, chars[k], isTight));
+function arrangeCells(data, texts, width, height, isTight) {
+  const boxes = data.grids.map((grid, k) => measureGrid(grid, texts[k], isTight));
   const byName = new Map(boxes.map((box) => [box.grid.name, box]));
   const scaleOf = (found) => Math.min(LARGEST, width / found.width, height / found.height);
   const wraps = [];

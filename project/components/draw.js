@@ -2,18 +2,22 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const TWEEN_MS = 240; // long enough to follow, short enough not to wait for
-const TREE_GAP = 16; // rows this far apart leave room for edges
-const ROW_GAP = 8; // cells of a row this far apart leave room for an arrow
+const LINE_HEIGHT = 1.2; // of a text of several lines, in font sizes
 const COLORED = ["", "load", "store", "shared", "other", "path", "race", "wrong", "idle", "chosen", "wasted"];
 
 // What says the same as a color: load is a corner, store a bar below, shared a bar at the left, race a flash, wrong a line.
 const MARKS = {
-  load: (w, h) => `M1 1 h${h * 0.34} l${-h * 0.34} ${h * 0.34} z`,
-  store: (w, h) => `M1 ${h - 1} v${-h * 0.15} h${w - 2} v${h * 0.15} z`,
+  load: (w, h) => `M1 1 h${lineOf(h) * 0.34} l${-lineOf(h) * 0.34} ${lineOf(h) * 0.34} z`,
+  store: (w, h) => `M1 ${h - 1} v${-lineOf(h) * 0.15} h${w - 2} v${lineOf(h) * 0.15} z`,
   shared: (w, h) => `M1 1 h4 v${h - 2} h-4 z`,
   race: (w, h) => `M${w - 0.18 * h} 1 l${-h * 0.24} ${h * 0.24} h${h * 0.12} l${-h * 0.1} ${h * 0.2} l${h * 0.28} ${-h * 0.28} h${-h * 0.12} z`,
   wrong: (w, h) => `M3 ${h - 4.5} L${w - 4.5} 3 l1.5 1.5 L4.5 ${h - 3} z`,
 };
+
+// Return the height that a cell of one line would have.
+function lineOf(height) {
+  return Math.min(height, ROOMY);
+}
 
 function draw(parent, tag, attributes = {}, text) {
   const made = document.createElementNS(SVG, tag);
@@ -52,16 +56,26 @@ function setCell(cell, kind, text, tint) {
     cell.classList.toggle("tinted", tint !== undefined);
     cell.style.setProperty("--tint", tint ?? "");
   }
-  if (cell.said !== text) cell.said = cell.lastChild.textContent = text;
+  if (cell.said !== text) setText(cell, text);
+}
+
+// Write a text into a cell: one line, or several in its middle.
+function setText(cell, text) {
+  cell.said = text;
+  const words = cell.lastChild;
+  const lines = text.split("\n");
+  words.textContent = lines.length > 1 ? "" : text;
+  if (lines.length === 1) return;
+  const [x, middle] = ["x", "y"].map((name) => Number(words.getAttribute(name)));
+  lines.forEach((line, k) => draw(words, "tspan", { x, y: middle + (k - (lines.length - 1) / 2) * LINE_HEIGHT * cell.fontSize }, line));
 }
 
 // Return a cell without place and texts, of which the cells of a grid are copies: to copy is faster than to draw each.
-function drawEmptyCell({ cell: { width, height }, chars }) {
+function drawEmptyCell({ cell: { width, height }, fontSize }) {
   const cell = draw(null, "g", { role: "gridcell", tabindex: -1 });
   draw(cell, "rect", { x: 1, y: 1, width: width - 2, height: height - 2, rx: 3 }).append(draw(null, "title"));
   draw(cell, "path", { class: "mark" });
-  const size = Math.min(height * 0.44, (width - 5) / (chars * 0.61));
-  draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${size.toFixed(1)}px` });
+  draw(cell, "text", { x: width / 2, y: height / 2 + 0.5, style: `font-size:${fontSize.toFixed(1)}px` });
   return cell;
 }
 
@@ -71,7 +85,7 @@ function drawCell(row, empty, place, [r, c, text, label, kind, links, offset, ti
   const names = { "aria-label": label, "aria-rowindex": r + 1, "aria-colindex": c + 1, transform: `translate(${box.x} ${box.y})` };
   for (const [name, value] of Object.entries(names)) cell.setAttribute(name, value);
   cell.firstChild.firstChild.textContent = label;
-  Object.assign(cell, { place: [r, c], offset, origin: [place.x, place.y], pitch: place.pitch, kind, links, box, text, tint: tint ?? undefined });
+  Object.assign(cell, { place: [r, c], offset, origin: [place.x, place.y], pitch: place.pitch, kind, links, box, text, tint: tint ?? undefined, fontSize: place.fontSize });
   setCell(cell, kind, text, cell.tint);
   return cell;
 }
@@ -81,97 +95,62 @@ function drawGrid(svg, place) {
   const table = draw(svg, "g", { class: grid.drags ? "grid drags" : "grid", role: "grid", "aria-label": grid.title, "aria-rowcount": grid.rows, "aria-colcount": grid.columns });
   table.dataset.name = grid.name;
   const top = y - place.top + 13;
-  place.lines.forEach((line, k) => draw(table, "text", { x: x - place.left, y: top + k * TITLE, class: "title", "aria-hidden": true }, line));
+  const names = (table.names = []); // the boxes of title and names, around which arrows are interrupted
+  place.lines.forEach((line, k) => {
+    draw(table, "text", { x: x - place.left, y: top + k * TITLE, class: "title", "aria-hidden": true }, line);
+    names.push({ x: x - place.left, y: top + k * TITLE - 12, width: line.length * TITLE_CHAR, height: 16 });
+  });
   if (grid.columnNames.some(Boolean)) {
     const head = draw(table, "g", { role: "row" });
-    grid.columnNames.forEach((name, c) => name && draw(head, "text", { x: x + c * pitch[0] + cell.width / 2, y: y - 7, class: "name", role: "columnheader" }, name));
+    grid.columnNames.forEach((name, c) => {
+      if (!name) return;
+      const [middle, width] = [x + c * pitch[0] + cell.width / 2, name.length * NAME_CHAR];
+      draw(head, "text", { x: middle, y: y - 7, class: "name", role: "columnheader" }, name);
+      names.push({ x: middle - width / 2, y: y - 14, width, height: 14 });
+    });
   }
   const empty = drawEmptyCell(place);
   const rows = Array.from({ length: grid.rows }, () => []);
   for (const one of grid.cells) rows[one[0]].push(one);
   rows.forEach((cells, r) => {
     const row = draw(table, "g", { role: "row" });
-    if (grid.rowNames[r]) draw(row, "text", { x: x - 8, y: y + r * pitch[1] + cell.height / 2, class: "name end", role: "rowheader" }, grid.rowNames[r]);
+    if (grid.rowNames[r]) {
+      const [end, middle, width] = [x - 8, y + r * pitch[1] + cell.height / 2, grid.rowNames[r].length * NAME_CHAR];
+      draw(row, "text", { x: end, y: middle, class: "name end", role: "rowheader" }, grid.rowNames[r]);
+      names.push({ x: end - width, y: middle - 7, width, height: 14 });
+    }
     for (const one of cells) drawCell(row, empty, place, one);
   });
   return table;
 }
 
-// Return whether two boxes are apart along an axis.
-function areApart(from, to, start, size) {
-  return from[start] + from[size] <= to[start] || to[start] + to[size] <= from[start];
-}
-
-// Return the path of an edge, and the place and alignment of its text. In a grid of layers it goes from layer to layer, through
-// each of its bends; in a row, below the cells that it would hide. Between two grids it goes down if one is above the other, and
-// not beside it. Elsewhere it leaves and arrives at the sides that face each other.
-function pathOf(from, to, bends = []) {
-  if (from.body.grid !== to.body.grid) {
-    const [isBeside, isAbove] = [areApart(from.body, to.body, "x", "width"), areApart(from.body, to.body, "y", "height")];
-    return pathBetween(from.box, to.box, isAbove === isBeside ? undefined : isAbove);
-  }
-  if (from.place[0] !== to.place[0]) {
-    const isTree = from.offset !== undefined || from.pitch[1] - from.box.height >= TREE_GAP;
-    return from.offset !== undefined && bends.length ? pathOfLayers(from, to, bends) : pathBetween(from.box, to.box, isTree || undefined);
-  }
-  const apart = Math.abs(from.box.x - to.box.x) - from.box.width;
-  return apart < ROW_GAP || apart > from.pitch[0] ? arcBelow(from.box, to.box) : pathBetween(from.box, to.box);
-}
-
-// Return the path of an edge that skips layers: straight through each of its bends.
-function pathOfLayers(from, to, bends) {
-  const isDown = from.place[0] < to.place[0];
-  const stop = (row, offset) => {
-    const [x, y] = [from.origin[0] + offset * from.pitch[0] + from.box.width / 2, from.origin[1] + row * from.pitch[1]];
-    return isDown ? [x, y, y + from.box.height] : [x, y + from.box.height, y];
-  };
-  const stops = [stop(from.place[0], from.offset), ...bends.map(([row, offset]) => stop(row, offset)), stop(to.place[0], to.offset)];
-  let d = `M${stops[0][0]} ${stops[0][2]}`;
-  for (let k = 1; k < stops.length; k++) {
-    const [[x, , y], [u, v, w]] = [stops[k - 1], stops[k]];
-    d += ` C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}` + (k < stops.length - 1 ? ` L${u} ${w}` : "");
-  }
-  const k = stops.length >> 1; // the middle of the middle piece
-  return [d, [(stops[k - 1][0] + stops[k][0]) / 2 + 7, (stops[k - 1][2] + stops[k][1]) / 2], "note start"];
-}
-
-// Return an arc below a row, from one box to another, and its lowest point: wider arcs are deeper.
-function arcBelow(from, to) {
-  const [x, u] = [from, to].map((box) => box.x + box.width / 2);
-  const y = from.y + from.height;
-  const depth = Math.min(10 + Math.abs(u - x) / 12, 24);
-  return [`M${x} ${y} C${x} ${y + depth * 1.3} ${u} ${y + depth * 1.3} ${u} ${y}`, [(x + u) / 2, y + depth]];
-}
-
-// Return the path from one box to another, and its middle: down or up, or sideways; by default between the nearest sides.
-function pathBetween(from, to, isStacked) {
-  const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
-  const [[x, y], [u, v]] = [middle(from), middle(to)];
-  const isDown = isStacked ?? Math.abs(v - y) - (from.height + to.height) / 2 >= Math.abs(u - x) - (from.width + to.width) / 2;
-  const side = (p, q, size) => p + (Math.sign(q - p) * size) / 2;
-  if (isDown) {
-    const [a, b] = [side(y, v, from.height), side(v, y, to.height)];
-    return [`M${x} ${a} C${x} ${(a + b) / 2} ${u} ${(a + b) / 2} ${u} ${b}`, [(x + u) / 2, (a + b) / 2]];
-  }
-  const [a, b] = [side(x, u, from.width), side(u, x, to.width)];
-  return [`M${a} ${y} C${(a + b) / 2} ${y} ${(a + b) / 2} ${v} ${b} ${v}`, [(a + b) / 2, (y + v) / 2]];
-}
-
-// The overlay of edges and hulls. Those that stay between two steps stay; those that are new draw themselves.
+// The overlay of edges and hulls. Those that stay between two steps stay; those that are new draw themselves. Edges are above
+// the cells, and interrupted where they would cross out a text.
 class Overlay {
-  constructor(svg, find) {
-    Object.assign(this, { find, known: new Map(), areas: draw(null, "g", { "aria-hidden": true }) });
+  constructor(svg, find, cells) {
+    const names = [...svg.querySelectorAll(".grid")].flatMap((table) => table.names);
+    Object.assign(this, { find, cells, names, known: new Map(), areas: draw(null, "g", { "aria-hidden": true }) });
     this.hits = draw(null, "g", { "aria-hidden": true }); // wide and invisible, so that a thin arrow can be pointed at
     svg.querySelector("defs").after(this.areas, this.hits); // below the cells
-    [this.hulls, this.edges] = [draw(svg, "g", { "aria-hidden": true }), draw(svg, "g", { "aria-hidden": true })];
+    const { width, height } = svg.viewBox.baseVal;
+    const mask = draw(svg.querySelector("defs"), "mask", { id: "texts", maskUnits: "userSpaceOnUse", x: 0, y: 0, width, height });
+    draw(mask, "rect", { width, height, fill: "#fff" });
+    this.width = width;
+    this.holes = draw(mask, "path", { fill: "#000" });
+    [this.hulls, this.edges, this.notes] = [{}, { mask: "url(#texts)" }, {}].map((others) => draw(svg, "g", { "aria-hidden": true, ...others }));
   }
 
   show(edges, hulls, moves) {
-    const now = new Map();
-    for (const edge of edges) this.keep(now, JSON.stringify(edge), () => this.drawEdge(edge, moves));
-    for (const hull of hulls) this.keep(now, JSON.stringify(hull), () => (hull[5] ? this.drawArea(hull, edges) : this.drawHull(hull)));
-    for (const [key, made] of this.known) if (!now.has(key)) made.remove();
-    this.known = now;
+    const texts = [...this.names, ...this.cells.filter((cell) => cell.said).map(textBox)];
+    const wanted = edges.map((edge) => [edge, () => this.drawEdge(edge, texts, moves)]);
+    wanted.push(...hulls.map((hull) => [hull, () => (hull[5] ? this.drawArea(hull, edges) : this.drawHull(hull))]));
+    const makes = new Map(wanted.map(([one, make]) => [JSON.stringify(one), make]));
+    for (const [key, made] of this.known) if (!makes.has(key)) made.remove();
+    this.known = new Map([...makes].map(([key, make]) => [key, this.known.get(key) ?? make()]));
+    const bare = this.arrows.filter(({ text, room }) => text && !room);
+    for (const arrow of bare.sort((one, other) => one.text.length - other.text.length)) this.drawNote(arrow, texts);
+    const crossed = new Set(this.arrows.flatMap(({ points }) => crossedBoxes(points.slice(0, -TIP), texts)));
+    this.holes.setAttribute("d", [...crossed].map(({ x, y, width, height }) => `M${x} ${y}h${width}v${height}h${-width}z`).join(""));
   }
 
   // Return all arrows that are shown.
@@ -189,27 +168,33 @@ class Overlay {
 
   // Light the arrows between these cells; without cells, none.
   light(cells) {
-    this.edges.classList.toggle("pointing", cells.size > 0);
-    for (const { ends, made } of this.arrows) made.classList.toggle("lit", ends.every((end) => cells.has(end)));
+    for (const layer of [this.edges, this.notes]) layer.classList.toggle("pointing", cells.size > 0);
+    for (const { ends, parts } of this.arrows) for (const part of parts) part.classList.toggle("lit", ends.every((end) => cells.has(end)));
   }
 
-  keep(now, key, make) {
-    now.set(key, this.known.get(key) ?? make());
-  }
-
-  drawEdge([start, end, kind, text, bends], moves) {
+  drawEdge([start, end, kind, text, bends], texts, moves) {
     const made = draw(this.edges, "g");
     const ends = [this.find(start), this.find(end)];
-    const [d, [x, y], words = "note"] = pathOf(...ends, bends);
+    const { d, ...path } = clearestPath(pathsOf(...ends, bends), texts);
     const hit = Object.assign(draw(this.hits, "path", { d, class: "hit" }), { ends });
     draw(made, "path", { d, class: "halo" });
     const line = draw(made, "path", { d, class: `edge ${kind}`, pathLength: 1, "marker-end": `url(#head-${kind})` });
-    if (text) draw(made, "text", { x, y, class: words }, text);
     if (moves && !isCalm()) {
       const dashes = (offset) => ({ strokeDasharray: "1 1", strokeDashoffset: offset });
       line.animate([dashes(1), dashes(0)], { duration: TWEEN_MS, easing: "ease-out" });
     }
-    return { made, ends, remove: () => [made, hit].forEach((part) => part.remove()) };
+    const parts = [made];
+    return { ...path, ends, text, parts, remove: () => [...parts, hit].forEach((part) => part.remove()) };
+  }
+
+  // Draw the note of an arrow where there is room: where no cell, name or other note is, or else no text.
+  drawNote(arrow, texts) {
+    const notes = this.arrows.map(({ room }) => room).filter(Boolean);
+    const taken = [...notes, ...texts];
+    const room = (arrow.room = placeNote(arrow, [[...taken, ...this.cells.map(({ box }) => box)], taken], this.width));
+    const note = draw(this.notes, "g");
+    draw(note, "text", { x: room.at, y: room.y + room.height / 2, class: `note on-edge ${room.side}` }, arrow.text);
+    arrow.parts.push(note);
   }
 
   // Draw an outline around cells and the edges between them: thick lines, and thinner lines of the inner color over them.
@@ -217,14 +202,14 @@ class Overlay {
     const made = draw(this.areas, "g");
     const inside = new Set([start, ...around].map(String));
     const boxes = [...inside].map((place) => this.find(place.split(",")).box);
-    const paths = edges.filter(([a, b]) => inside.has(`${a}`) && inside.has(`${b}`)).map(([a, b, , , bends]) => pathOf(this.find(a), this.find(b), bends)[0]);
+    const paths = edges.filter(([a, b]) => inside.has(`${a}`) && inside.has(`${b}`)).map(([a, b, , , bends]) => pathsOf(this.find(a), this.find(b), bends)[0].d);
     for (const [part, thick, room] of [["rim", 18, 7], ["inner", 14, 5]]) {
       const layer = draw(made, "g", { class: `area ${kind} ${part}` });
       for (const d of paths) draw(layer, "path", { d, "stroke-width": thick });
       for (const { x, y, width, height } of boxes) draw(layer, "rect", { x: x - room, y: y - room, width: width + 2 * room, height: height + 2 * room, rx: room });
     }
     const { box } = this.find(start);
-    const label = text ? draw(this.edges, "text", { x: box.x - 6, y: box.y - 9, class: "note start" }, text) : null; // above edges
+    const label = text ? draw(this.notes, "text", { x: box.x - 6, y: box.y - 9, class: "note start" }, text) : null; // above edges
     return { remove: () => [made, label].forEach((part) => part?.remove()) };
   }
 

@@ -211,7 +211,7 @@ export default function (component) {
       if (start) enterAt(cells, start);
       if (kept?.hasFocus) focused = start; // redrawn while a cell of it had the focus
     }
-    overlay = new Overlay(svg, find);
+    overlay = new Overlay(svg, find, all);
     focused?.focus({ preventScroll: true });
   };
 

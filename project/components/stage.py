@@ -12,7 +12,15 @@ from ..views.cited_facts import Line
 from ..views.picture import Picture
 
 HERE = Path(__file__).parent
-SCRIPTS = ("arrange", "draw", "drag", "export", "history", "stage")  # in the order of their definitions; together one module
+SCRIPTS = (
+    "arrange",
+    "paths",
+    "draw",
+    "drag",
+    "export",
+    "history",
+    "stage",
+)  # in the order of their definitions; together one module
 
 
 @dataclass(frozen=True)

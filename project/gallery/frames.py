@@ -18,7 +18,7 @@ LINE = 19  # height of a line of the sentence
 PAD = 6  # around the picture, so that its ground has a rim
 KEPT = {"class", "transform", "x", "y", "width", "height", "rx", "d", "style", "id", "viewBox", "refX", "refY", "fill"}
 KEPT |= {"markerWidth", "markerHeight", "markerUnits", "orient", "patternUnits", "patternTransform", "stroke-width"}
-KEPT |= {"marker-end", "pathLength"}
+KEPT |= {"marker-end", "pathLength", "mask", "maskUnits"}
 DROPPED = {"title", "style"}
 
 Steps = frozenset[int]
@@ -41,7 +41,7 @@ class Writer:
         shapes = {(x.tag, tuple(x.attrib.items()), x.text) for x in elements}
         if len(set(texts.values())) == 1:
             self.parts.append(texts[min(texts)])
-        elif len(shapes) == 1:
+        elif len(shapes) == 1 and elements[0].tag != "text":  # the lines of a text cannot be in groups
             self.parts.append(serialize_start(elements[0]))
             self.write_children({step: list(element) for step, element in group.items()})
             self.parts.append(f"</{elements[0].tag}>")

@@ -20,7 +20,8 @@ def page() -> None:
     """Draw a function and the steps of its backward pass."""
     *left, right = show_head(
         "Autodiff",
-        "backward() asks each call once, the last first, what its inputs receive; a value adds up what arrives.",
+        "backward() visits the calls from the last to the first. Each call sends a gradient to each of its inputs, and an "
+        "input adds up what it receives.",
         *own_function.column_widths("autodiff"),
         0.6,
     )
@@ -30,7 +31,7 @@ def page() -> None:
     try:
         found = load_backward_pass(choice, size)
     except MinifuseError as error:
-        show_error(error, f"The picture shows {names[0]}")
+        show_error(error, names[0])
         found = load_backward_pass(formulas.FunctionChoice(names[0]), size)
     chosen = st.session_state.get("board-autodiff", {}).get("chosen")
     title = "The function; the sum of its result is differentiated"

@@ -36,7 +36,7 @@ def page() -> None:
     try:
         found = load_parts(choice, rows, backend)
     except MinifuseError as error:
-        show_error(error, f"The picture shows {names[DEFAULT]}")
+        show_error(error, names[DEFAULT])
         found = load_parts(formulas.FunctionChoice(names[DEFAULT]), rows, "python")
     plays = fusion.PLAYS
     play = (

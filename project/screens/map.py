@@ -18,7 +18,7 @@ def page() -> None:
     path = list(enumerate(PAGES[1:], start=1))
     for first in range(0, len(path), ACROSS):
         for column, (number, found) in zip(st.columns(ACROSS), path[first : first + ACROSS], strict=False):
-            with column.container(border=True, height="stretch", gap="xsmall"):
+            with column.container(border=True, height="stretch", gap="xsmall", key=f"card-{found.module}"):
                 st.page_link(page_of(found), label=f"**{number} {found.title}**", help=found.question)
                 st.write(found.lesson)
     try:

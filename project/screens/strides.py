@@ -61,7 +61,8 @@ def read_view(shape: str, views: str) -> strides.StridedView:
     except MinifuseError as error:
         texts = strides.EXAMPLES[DEFAULT]
         state.setdefault("view-seen", strides.apply_views(expressions.parse_shape(texts[0]), ()))
-        show_error(error, f"The picture shows {state['view-seen'].name} of shape {state['view-seen'].shape}")
+        seen: strides.StridedView = state["view-seen"]
+        show_error(error, f"{seen.name} of shape {seen.layouts[-1].shape}")
     found: strides.StridedView = state["view-seen"]
     return found
 

@@ -27,6 +27,7 @@ from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.format_expressions import REDUCTION_NAMES
 
 from .cited_facts import DERIVED, Fact
+from .coordinates import format_count
 from .functions import Example
 from .graph_layout import LayeredGraph, layer_graph
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
@@ -34,11 +35,11 @@ from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 SIZES = (1, 2, 3, 4)
 MAX_DRAWN_ELEMENTS = 16  # elements of a gradient that are drawn
 MEANS = (
-    (LOAD, "an input; what the call has received"),
-    (STORE, "receives now"),
-    (CHOSEN, "the call that is asked"),
+    (LOAD, "an input; the gradient of the visited call"),
+    (STORE, "receives a gradient now"),
+    (CHOSEN, "the visited call"),
 )
-SHORT = 2  # elements of a gradient beside an arrow
+SHORT = 2  # elements of a value or gradient in a node or on an arrow
 GAPS = (60, 42)  # pixels between nodes and between layers, for the values beside the arrows
 STEP = 1e-6  # step of the finite differences, in each direction
 
@@ -54,6 +55,15 @@ class Arrival:
     value: Array
     sums: tuple[tuple[int, ...], ...]
     """The dims of each sum in the graph of the call: those along which the value was broadcast."""
+
+
+class RecordedCall(NamedTuple):
+    """A call that was recorded while the function ran."""
+
+    value: Array | None
+    """The tensor that it returned; None if no tensor was seen."""
+    line: int | None
+    """The line of the function's file; None if the call was made elsewhere."""
 
 
 class GradientRow(NamedTuple):
@@ -72,6 +82,8 @@ class BackwardPass:
     example: Example
     size: int
     names: tuple[str, ...]
+    values: tuple[Array | None, ...]
+    """The elements of each value; None if no tensor was seen."""
     reads: tuple[tuple[int, ...], ...]
     """The inputs of each value; a leaf has none."""
     arrivals: tuple[tuple[Arrival, ...], ...]
@@ -111,7 +123,7 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
         No gradient goes from the result to an input.
     """
     arrays = example.arrays(size, "float64")
-    with recorded_lines(example.function) as line_of:
+    with recorded_calls(example.function) as recorded:
         leaves, loss = compute_loss(example, arrays)
     if loss.grad_fn is None:
         raise MinifuseError(
@@ -138,15 +150,17 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
                     received[to].append(Arrival(here, g.numpy().copy(), summed_dims(call, k)))
     reads = [()] * len(leaves) + [tuple(dict.fromkeys(place(e) for e in call.edges if e is not None)) for call in calls]
     names = [*inspect.signature(example.function).parameters, *[call_name(call) for call in calls]]
+    made = [recorded.get(id(call), RecordedCall(None, None)) for call in calls]
     loss.backward()
     return BackwardPass(
         example,
         size,
         tuple(names),
+        (*arrays, *[call.value for call in made]),
         tuple(reads),
         tuple(map(tuple, received)),
         tuple(order),
-        (*[None] * len(leaves), *[line_of.get(id(call)) for call in calls]),
+        (*[None] * len(leaves), *[call.line for call in made]),
         tuple(np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy().copy() for leaf in leaves),
         tuple(finite_differences(example, arrays, k) for k in range(len(arrays))),
         float(loss.item()),
@@ -154,22 +168,21 @@ def trace_backward(example: Example, size: int) -> BackwardPass:
 
 
 @contextmanager
-def recorded_lines(function: Any) -> Iterator[dict[int, int]]:
-    """Record, by the id of each recorded call, the line of the function's file that runs when it returns."""
-    line_of, before, kept = dict[int, int](), sys.getprofile(), list[Any]()
+def recorded_calls(function: Any) -> Iterator[dict[int, RecordedCall]]:
+    """Record, by the id of each recorded call, the tensor that it returns, and the line of the function that runs then."""
+    found, before, kept = dict[int, RecordedCall](), sys.getprofile(), list[Any]()
 
     def watch(frame: FrameType | None, event: str, value: Any) -> None:
-        if event != "return" or not isinstance(value, mf.Tensor) or value.grad_fn is None or id(value.grad_fn[0]) in line_of:
+        if event != "return" or not isinstance(value, mf.Tensor) or value.grad_fn is None or id(value.grad_fn[0]) in found:
             return
         while frame and frame.f_code.co_filename != function.__code__.co_filename:
             frame = frame.f_back
-        if frame:
-            line_of[id(value.grad_fn[0])] = frame.f_lineno
-            kept.append(value.grad_fn[0])  # so that no later call has its id
+        found[id(value.grad_fn[0])] = RecordedCall(value.detach().numpy().copy(), frame.f_lineno if frame else None)
+        kept.append(value.grad_fn[0])  # so that no later call has its id
 
     sys.setprofile(watch)
     try:
-        yield line_of
+        yield found
     finally:
         sys.setprofile(before)
 
@@ -222,15 +235,7 @@ def picture(found: BackwardPass) -> Picture:
     graph = graph_of(found)
     grids = graph.grid, gradient_grid(found)
     layout = (tuple(grid.name for grid in grids),)
-    return Picture(
-        sentence(found),
-        grids,
-        tuple(frames(found, graph)),
-        MEANS,
-        graph.edges(),
-        layout=layout,
-        first=min(2, len(found.order)),
-    )
+    return Picture(sentence(found), grids, tuple(frames(found, graph)), MEANS, graph.edges(), layout=layout)
 
 
 def numbered_name(found: BackwardPass, k: int) -> str:
@@ -245,10 +250,16 @@ def graph_of(found: BackwardPass) -> LayeredGraph:
         readers = [j for j, inputs in enumerate(found.reads) if k in inputs]
         of = f"computed by {found.names[k]} from {', '.join(numbered_name(found, j) for j in reads)}" if reads else "a leaf"
         uses = f", used by {', '.join(numbered_name(found, j) for j in readers)}" if readers else ", the last"
-        label = f"{numbered_name(found, k)}: {of}{uses}; receives {len(found.arrivals[k])} times"
+        label = f"{node_text(found, k)}: {of}{uses}; receives {format_count(len(found.arrivals[k]), 'gradient')}"
         kind = LOAD if k < found.leaves else ""
-        cells.append(Cell(0, 0, numbered_name(found, k), label, kind, (f"g{k}", f"v{k}", *edge_links(found, k))))
+        cells.append(Cell(0, 0, node_text(found, k), label, kind, (f"g{k}", f"v{k}", *edge_links(found, k))))
     return layer_graph("graph", "Inputs above, the sum below", cells, found.reads, GAPS)
+
+
+def node_text(found: BackwardPass, k: int) -> str:
+    """Return the name of a value, and its first elements."""
+    value = found.values[k]
+    return numbered_name(found, k) if value is None else f"{numbered_name(found, k)} = {short_text(value)}"
 
 
 def edge_links(found: BackwardPass, k: int) -> tuple[str, ...]:
@@ -281,7 +292,7 @@ def gradient_grid(found: BackwardPass) -> Grid:
     part = f", elements 0..{MAX_DRAWN_ELEMENTS - 1} of {most}" if most > MAX_DRAWN_ELEMENTS else ""
     columns = max(min(most, MAX_DRAWN_ELEMENTS), 1)
     names = tuple(row.name for row in rows)
-    return Grid("gradients", f"What each value receives{part}", max(len(rows), 1), columns, tuple(cells), names)
+    return Grid("gradients", f"The gradients of each value{part}", max(len(rows), 1), columns, tuple(cells), names)
 
 
 def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
@@ -312,7 +323,7 @@ def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
         said = "; ".join(describe_arrival(found, *arrival) for arrival in sent)
         steps.append(
             Frame(
-                f"{numbered_name(found, here)}: {said or 'it passes nothing on'}.",
+                f"{numbered_name(found, here)}: {said or 'it sends nothing'}.",
                 kinds,
                 texts(found, rows, has_arrived),
                 edges,
@@ -325,25 +336,25 @@ def frames(found: BackwardPass, graph: LayeredGraph) -> list[Frame]:
 
 
 def texts(found: BackwardPass, rows: Sequence[GradientRow], has_arrived: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Return the texts of a step: gradients that have not arrived are blank, and each node shows what it has received."""
+    """Return the texts of a step: gradients that have not arrived are blank, and a node shows the sum of those that have."""
     blank = [(row.link, "") for row in rows if row.link not in has_arrived and row.gradient.size]
     received = dict[int, Array]()
     for row in rows:
         if row.link.startswith("a") and row.link in has_arrived:
             received[row.value] = received[row.value] + row.gradient if row.value in received else row.gradient
-    return (*blank, *[(f"g{k}", f"{numbered_name(found, k)}: {short_text(x)}") for k, x in received.items()])
+    return (*blank, *[(f"g{k}", f"{node_text(found, k)}\ngrad {short_text(x)}") for k, x in received.items()])
 
 
-def numbers(found: BackwardPass, asked: int, arrived: int) -> tuple[tuple[str, str], ...]:
+def numbers(found: BackwardPass, visited: int, arrived: int) -> tuple[tuple[str, str], ...]:
     """Return the numbers of a step."""
     count = sum(map(len, found.arrivals))
-    return (f"{asked} of {len(found.order)}", "calls asked"), (f"{arrived} of {count}", "gradients arrived")
+    return (f"{visited} of {len(found.order)}", "calls visited"), (f"{arrived} of {count}", "gradients arrived")
 
 
 def short_text(value: Array) -> str:
-    """Format a gradient in a few characters: its first elements."""
+    """Format a value or a gradient in a few characters: its first elements."""
     flat = value.reshape(-1)
-    return ", ".join(f"{float(x):.2g}" for x in flat[:SHORT]) + (" …" if flat.size > SHORT else "")
+    return ", ".join(f"{float(x):.3g}" for x in flat[:SHORT]) + (" …" if flat.size > SHORT else "")
 
 
 def describe_arrival(found: BackwardPass, k: int, j: int, arrival: Arrival) -> str:
@@ -355,8 +366,9 @@ def describe_arrival(found: BackwardPass, k: int, j: int, arrival: Arrival) -> s
 def sentence(found: BackwardPass) -> str:
     """Summarize the backward pass."""
     name = found.example.function.__name__
-    text = f"sum of {name}({', '.join(found.names[: found.leaves])}) = {found.loss:.6g}: {len(found.order)} recorded calls, "
-    return f"{text}each asked once, the last first. {found.example.shows}"
+    text = f"sum of {name}({', '.join(found.names[: found.leaves])}) = {found.loss:.6g}: "
+    calls = format_count(len(found.order), "recorded call")
+    return f"{text}{calls}, each visited once, the last first. {found.example.shows}"
 
 
 def facts(found: BackwardPass, chosen: str | None = None) -> list[Fact]:

@@ -100,7 +100,7 @@ def cells_of(svg, step):
     for element in shown(ElementTree.fromstring(svg), step):
         first, *kinds = (element.get("class") or "").split() or [""]
         if first == "cell":
-            [text] = [part.text or "" for part in shown(element, step) if part.tag == f"{SVG}text"]
+            [text] = ["\n".join(part.itertext()) for part in shown(element, step) if part.tag == f"{SVG}text"]
             found[" ".join(kind for kind in kinds if kind not in MARKS), text] += 1
     return found
 

@@ -95,6 +95,30 @@ def test_max_sends_its_gradient_to_the_largest_only():
     assert through.sums == ()
 
 
+FORWARD = {"add": np.add, "mul": np.multiply, "sub": np.subtract}
+
+
+@EACH
+@SIZES
+def test_nodes_show_the_values_of_the_forward_pass(example, size):
+    found = autodiff.trace_backward(example, size)
+    values = [value.reshape(-1) for value in found.values]
+    for k, (name, inputs) in enumerate(zip(found.names, found.reads, strict=True)):
+        if name in FORWARD:
+            first, last = found.values[inputs[0]], found.values[inputs[-1]]  # x * x reads x alone
+            np.testing.assert_allclose(values[k], FORWARD[name](first, last).reshape(-1), rtol=1e-12)
+    np.testing.assert_allclose(values[-1], found.loss)
+    for cell, name, value in zip(autodiff.picture(found).grids[0].cells, found.names, values, strict=True):
+        assert cell.text.endswith(f"{name} = {autodiff.short_text(value)}")
+
+
+def test_a_node_shows_the_sum_of_its_gradients_below_its_value():
+    drawn = autodiff.picture(walked("x * x + x", 2))
+    shown = [dict(frame.texts).get("g0", "x = 0.5, 1.43") for frame in drawn.frames]
+    assert drawn.first == 0
+    assert shown == ["x = 0.5, 1.43", "x = 0.5, 1.43", "x = 0.5, 1.43\ngrad 1, 1", "x = 0.5, 1.43\ngrad 2, 3.85"]
+
+
 def drawn_grids(found: autodiff.BackwardPass) -> dict:
     """Return the grids of the picture by name."""
     return {grid.name: grid for grid in autodiff.picture(found).grids}

@@ -269,14 +269,14 @@ def test_idiom_of_an_address_gives_way_to_its_texts(texts, idiom, shape):
 )
 def test_invalid_address_shows_the_error_and_a_picture(texts):
     app = page_of_address(**texts)
-    assert "The picture shows x of shape (3, 4) until then" in app.error[0].value
+    assert "Until the input is valid, the picture shows x of shape (3, 4)." in app.error[0].value
     assert app.get("bidi_component")
 
 
 def test_error_leaves_the_last_valid_picture():
     app = open_page(shape="2, 6", views=".T")
     app.text_input(key="views").set_value(".T[").run()
-    assert "The picture shows x.T of shape (2, 6) until then" in app.error[0].value
+    assert "Until the input is valid, the picture shows x.T of shape (6, 2)." in app.error[0].value
     assert shape_of(app) == "(6, 2)"
     app.text_input(key="views").set_value(".T[1:]").run()
     assert shape_of(without_error(app)) == "(5, 2)"

@@ -1,5 +1,7 @@
 """Every page in a real browser: it opens without errors, its address contains its state, and sessions are independent."""
 
+import re
+
 import pytest
 
 from project.screens import PAGES
@@ -158,6 +160,16 @@ def test_invalid_input_is_shown_and_can_be_corrected(app, visit):
     assert seen.contents()["mistakes"] == []
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_valid_field_with_the_focus_has_no_red_frame(app, visit, dark):
+    seen = visit(f"{app}/strides?shape=3,4&views=[1:]", dark=dark)
+    seen.page.get_by_label("views of x").focus()
+    frame = seen.page.get_by_test_id("stTextInputRootElement").filter(has=seen.page.get_by_label("views of x"))
+    seen.page.wait_for_timeout(500)  # the color of the frame changes slowly
+    red, _, blue = re.findall(r"\d+", frame.evaluate("e => getComputedStyle(e).borderTopColor"))[:3]
+    assert int(blue) > int(red) + 100
+
+
 def test_step_is_in_the_address_of_its_page_only(app, visit):
     seen = visit(f"{app}/threads?threads_block=16&threads_step=0")
     count = seen.page.locator(".count").inner_text()
@@ -170,6 +182,17 @@ def test_step_is_in_the_address_of_its_page_only(app, visit):
     seen.settle()
     assert "threads_step" not in seen.query
     assert seen.page.locator(".count").inner_text()
+
+
+def test_a_click_anywhere_on_a_card_of_the_map_opens_its_page(app, visit):
+    seen = visit(app)
+    for page, corner in [(PAGES[3], 0.97), (PAGES[8], 0.5)]:
+        box = seen.page.locator(f".st-key-card-{page.module}").bounding_box()
+        seen.page.mouse.click(box["x"] + corner * box["width"], box["y"] + corner * box["height"])
+        seen.page.get_by_role("heading", name=page.title, exact=True).wait_for()
+        seen.page.go_back()
+        seen.page.get_by_role("heading", name="This machine").wait_for()
+        seen.settle()
 
 
 def test_navigation_keeps_the_session(app, visit):

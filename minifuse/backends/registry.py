@@ -26,6 +26,9 @@ def _parallel() -> Backend:
 
 def _cuda(index: int = 0) -> Callable[[], Backend]:
     def create_backend() -> Backend:
+        from .cuda.device.driver import require_device
+
+        require_device()
         from .cuda.backend import CudaBackend
 
         return CudaBackend(index)
@@ -61,12 +64,10 @@ def backends() -> tuple[str, ...]:
 
 @cache
 def has_cuda() -> bool:
-    """Return True if CUDA kernels can run: on a GPU with numba_cuda, or without a GPU in the interpreter, with greenlet."""
+    """Return True if CUDA kernels can run: on a GPU with numba_cuda and greenlet, or in the interpreter, with greenlet."""
     from .cuda.device.driver import query_driver
 
-    if find_spec("numba_cuda") is not None:
-        return True
-    return find_spec("greenlet") is not None and not query_driver().gpus
+    return find_spec("greenlet") is not None and (find_spec("numba_cuda") is not None or not query_driver().gpus)
 
 
 def host_backend() -> str:

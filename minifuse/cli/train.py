@@ -9,9 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from ..core.errors import MinifuseError
 from ..training.progress import new_progress_bar
+from .files import RequestError
 from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, report_error
-from .subjects import RequestError
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,22 @@ def query_driver() -> DriverInfo:
     if status or library.cuDriverGetVersion(ctypes.byref(version)) or library.cuDeviceGetCount(ctypes.byref(count)):
         return DriverInfo(0, 0, f"the NVIDIA driver does not start (error {status})")
     return DriverInfo(count.value, version.value, "" if count.value else "the NVIDIA driver finds no GPU")
+
+
+def require_device() -> None:
+    """Raise an error if there is neither a GPU nor the package that the interpreter needs.
+
+    Raises
+    ------
+    MissingPartError
+        The machine has no GPU, and greenlet is not installed.
+    """
+    info = query_driver()
+    if not info.gpus and find_spec("greenlet") is None:
+        raise MissingPartError(
+            f'cuda: there is no CUDA device here ({info.reason}); write "cpu", or leave it out. To interpret CUDA kernels '
+            'on the CPU, far slower, run: pip install "minifuse[simt]"'
+        )
 
 
 def require_cuda_packages(info: DriverInfo) -> None:

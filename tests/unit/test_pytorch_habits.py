@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -53,6 +54,49 @@ def test_rows_of_a_maximum_may_be_unpacked_otherwise():
     assert (h.tolist(), i.tolist()) == ([5.0, 6.0], [1, 2])
     j, k = np.max(X, axis=1)
     assert (j.item(), k.item()) == (5.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (lambda x: x.max(1)[0], r"x.max\(dim\)\[0\]: .* their first row; in PyTorch it is the values. Write x.max\(dim\);"),
+        (
+            lambda x: x.min(1, keepdim=True)[0],
+            r"x.min\(dim\)\[0\]: .* Write x.min\(dim\); for the first row, write y = x.min",
+        ),
+        (
+            lambda x: x.max(dim=1)[1],
+            r"x.max\(dim\)\[1\]: .* second row; in PyTorch it is the indices. Write x.argmax\(dim\);",
+        ),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, mf.fuse])
+def test_indexing_a_pair_of_a_maximum_warns_at_its_line(index, message, wrap):
+    with pytest.warns(UserWarning, match=message) as found:
+        wrap(index)(X)
+    assert {(w.filename, w.lineno) for w in found} == {(__file__, index.__code__.co_firstlineno)}
+
+
+def test_indexing_a_maximum_warns_behind_many_constants():
+    """The number of the constant 0 needs more than one byte."""
+    lines = "\n".join(f"n = {k}" for k in range(300, 0, -1))
+    with pytest.warns(UserWarning, match="returns only the values"):
+        exec(f"{lines}\ny = x.max(1)[0]", {"x": X})
+
+
+def test_indexing_a_maximum_warns_once_a_line():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            X.max(1)[0]
+        X.min(1)[0]
+    assert len(found) == 2
+
+
+def test_rows_of_a_maximum_may_be_indexed_otherwise():
+    rows, k = X.max(1), 0
+    assert [rows[0].item(), X.max(1)[-1].item(), X.max(1)[k].item(), X.max(1)[0:1].item()] == [5.0, 6.0, 5.0, 5.0]
+    assert [X.max(1).values[0].item(), X.max(1).indices[1].item(), np.max(X, axis=1)[0].item()] == [5.0, 2.0, 5.0]
 
 
 def test_rows_of_other_results_may_be_unpacked():

@@ -70,7 +70,7 @@ class Operator:
                 return x.apply(self, *inputs)
         numbers = [x if type(x) in NUMPY_SCALARS else as_number(x) for x in inputs]
         for x in numbers:
-            weak_type_of(x)  # raises DTypeError for anything but a number
+            weak_type_of(x, self.name)  # raises DTypeError for anything but a number
         return self.body(*numbers)
 
     def __repr__(self) -> str:

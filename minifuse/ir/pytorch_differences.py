@@ -5,7 +5,6 @@
 """
 
 import sys
-import warnings
 from functools import lru_cache
 from math import prod
 from opcode import opmap
@@ -13,7 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
-from ..core.errors import ShapeError, users_line
+from ..core.errors import ShapeError, users_line, warn_user
 from ..core.indexing import normalize_dim
 
 if TYPE_CHECKING:
@@ -96,10 +95,9 @@ def remember_indices(y: Any, x: "Array", method: str, dim: object) -> None:
         y.reduced_from = (x if following.opcode == ATTRIBUTE_OPCODE else ref(x)), method, dim
     if type(index := read_index(frame.f_code, following)) is int and index in PAIR_INDEX:
         row, part, advice = PAIR_INDEX[index]
-        warnings.warn(
+        warn_user(
             f"x.{name}(dim)[{index}]: {name} returns only the values, so this is their {row} row; in PyTorch it is the "
-            f"{part}. Write {advice.format(name=name)}; for the {row} row, write y = x.{name}(dim), then y[{index}]",
-            stacklevel=4,
+            f"{part}. Write {advice.format(name=name)}; for the {row} row, write y = x.{name}(dim), then y[{index}]"
         )
 
 

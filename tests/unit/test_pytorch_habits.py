@@ -171,3 +171,37 @@ def test_dim_may_be_positional(name):
     named = {} if name == "x.flip" else {"dim": 1}
     expected = function(X, **named) if named else np.flip(X, 1)
     assert function(X, 1).tolist() == expected.tolist()
+
+
+# Arguments that PyTorch refuses, too.
+
+
+@pytest.mark.parametrize("join", [mf.cat, mf.stack])
+def test_tensors_that_are_joined_are_a_list(join):
+    with pytest.raises(mf.DTypeError, match=rf"{join.__name__}: expected a list .* write mf.{join.__name__}\(\[x, y\]\)"):
+        join(X, X)
+    assert join([X, X], dim=mf.tensor(0)).shape[0] in (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (mf.ones(2), r"cross_entropy: .* expected floats and class indices .*; write targets.to\(mf.int64\)"),
+        ([0, 1], "cross_entropy: expected a tensor or a real number, got list"),
+    ],
+)
+def test_targets_of_another_type_name_the_loss(targets, message):
+    with pytest.raises(mf.DTypeError, match=message):
+        F.cross_entropy(X, targets)
+
+
+def test_operands_on_two_backends_name_the_function():
+    with pytest.raises(mf.BackendError, match=r"^linear: operands are on two backends, parallel and python"):
+        F.linear(X, mf.ones(4, 3, backend="python"))
+
+
+@pytest.mark.parametrize("call", [mf.nn.Softmax(), F.softmax, mf.nn.Softmin(), F.log_softmax])
+def test_a_missing_dim_warns_at_the_line_of_the_call(call):
+    with pytest.warns(UserWarning, match="got no dim and chose 1; write dim=1") as found:
+        call(X)
+    assert [w.filename for w in found] == [__file__]

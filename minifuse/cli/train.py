@@ -14,6 +14,7 @@ from ..training.progress import new_progress_bar
 from .files import RequestError
 from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, report_error
+from .simulation import warn_of_simulation
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str,
     ):
         if value is not None and value not in known_values:
             raise RequestError(f"{name} {value!r}: expected one of {', '.join(known_values)}")
+    warn_of_simulation(choice.backend)
     settings = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
     session = train.begin(train.Settings(**settings))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

@@ -11,6 +11,7 @@ RECIPES = {  # name -> what to write instead
     "lobpcg": "write mf.linalg.eigh(x), and take the first or the last columns of its eigenvectors",
     "autocast": 'minifuse has no float16 and bfloat16; write with mf.use_float32_matmul_precision("medium")',
     "index": "write x[indices]",
+    "device": 'a device is a string; write device = "cuda" if mf.cuda.is_available() else "cpu"',
     "resize_": "write x = x.reshape(...), or mf.empty(...)",
 }
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..backends.registry import backend_of_device
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import no_grad
 from ..core.dtypes import DType
@@ -273,6 +274,9 @@ class Module(ModuleMethods):
         >>> model.weight.dtype
         float64
         """
+        for name in target:
+            if isinstance(name, str) and name.startswith("cuda"):
+                backend_of_device(name)  # warns if the GPU is simulated
         tensors = [x for _, x in self._named_tensors(*STATE_TYPES)]
         converted = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
         for p, x in zip(tensors, converted, strict=True):

@@ -9,7 +9,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..backends.registry import get_backend
+from ..backends.registry import backend_of_device, get_backend
 from ..core.errors import BackendError, DTypeError, IndexingError
 from ..ir.array_functions import View
 from ..tensors.grad_methods import RemovableHandle
@@ -241,7 +241,7 @@ class ModuleMethods:
 
     def cuda(self, device: int | str | None = None) -> Self:
         """Move parameters and buffers to a GPU."""
-        name = "cuda" if device is None or device == "cuda" else f"cuda:{str(device).removeprefix('cuda:')}"
+        name = backend_of_device("cuda" if device is None else int(device) if str(device).isdecimal() else device)
         try:
             get_backend(name)
         except BackendError as error:

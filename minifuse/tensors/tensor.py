@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.base import Backend
-from ..backends.registry import backends, get_backend
+from ..backends.registry import backend_of_device, backends, get_backend
 from ..compiler.plan import Plan, call
 from ..compiler.tensor_meta import TensorMeta
 from ..core import dispatch
@@ -221,10 +221,10 @@ class Tensor(GradMethods):
         Tensor
             The tensor itself if nothing changes, else a copy. Gradients flow through it.
         """
-        backend = backend if device is None else str(device)
+        backend = backend if device is None else backend_of_device(device)
         for x in targets:
             if isinstance(x, str) and x not in BY_NAME:
-                if x not in (*backends(), "cpu") and not x.startswith("cuda:"):
+                if x not in (*backends(), "cpu") and x.partition(":")[0] != "cuda":
                     names = f"{', '.join(BY_NAME)}, or a backend: {', '.join(backends())}"
                     raise BackendError(f"to: got {x!r}, expected a dtype: {names}")
                 backend = x

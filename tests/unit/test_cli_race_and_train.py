@@ -9,6 +9,7 @@ pytest.importorskip("typer", reason="needs minifuse[cli]")
 
 from typer.testing import CliRunner
 
+from minifuse.cli import simulation
 from minifuse.cli.commands import app
 from minifuse.recipes import MODULES
 from project.views import race, train
@@ -64,6 +65,14 @@ def test_an_invalid_request_names_a_valid_one(arguments, parts):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["xor"], ["mlp", "--out", "run"]])
+def test_training_in_the_interpreter_warns_first(arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(simulation, "is_simulated", lambda backend: True)
+    result = invoke("train", *arguments, "--epochs", "1")
+    assert "lane by lane in the interpreter, thousands of times slower than a GPU. Leave out --backend" in result.stderr
 
 
 def test_help_of_train_lists_the_recipes_and_the_data():

@@ -10,6 +10,8 @@ import pytest
 
 import minifuse as mf
 import minifuse.nn.functional as F  # noqa: N812  # PyTorch's users call it so
+from minifuse.backends import registry
+from minifuse.backends.cuda.device import driver
 
 X = mf.tensor([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
 
@@ -205,3 +207,55 @@ def test_a_missing_dim_warns_at_the_line_of_the_call(call):
     with pytest.warns(UserWarning, match="got no dim and chose 1; write dim=1") as found:
         call(X)
     assert [w.filename for w in found] == [__file__]
+
+
+# Devices.
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """Make the driver find no GPU, so that the interpreter takes its place without being asked for."""
+    pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+    monkeypatch.delenv(driver.SIMULATE_VARIABLE, raising=False)
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(0, 0, "no driver"))
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda: X.cuda(),
+        lambda: X.cuda(0),
+        lambda: X.to(device="cuda"),
+        lambda: mf.zeros(2, device="cuda"),
+        lambda: mf.nn.Linear(2, 2).cuda().weight,
+        lambda: mf.nn.Linear(2, 2).cuda(0).weight,
+        lambda: mf.nn.Linear(2, 2).to("cuda").weight,
+    ],
+)
+def test_a_gpu_of_pytorch_that_is_simulated_warns(move, monkeypatch):
+    with pytest.warns(
+        UserWarning, match=r"no GPU here \(no driver\).* interpreted .*; write \"cpu\" to compute, or set MINIFUSE"
+    ):
+        assert move().backend == "cuda"
+    monkeypatch.setenv(driver.SIMULATE_VARIABLE, "simulated")
+    assert move().backend == "cuda"
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_no_device_is_available_if_it_is_simulated(monkeypatch):
+    assert "cuda" in mf.backends()
+    assert (mf.cuda.is_available(), mf.cuda.device_count()) == (False, 0)
+    with pytest.raises(AttributeError, match=r'a device is a string; write device = "cuda" if mf.cuda.is_available'):
+        mf.device("cuda")
+    monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(2, 13000, ""))
+    monkeypatch.setattr(registry, "has_cuda", lambda: True)
+    assert (mf.cuda.is_available(), mf.cuda.device_count()) == (True, 2)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_no_gpu_and_no_interpreter_is_one_error(monkeypatch):
+    monkeypatch.setattr(driver, "find_spec", lambda name: None)
+    for name in ("cuda", "cuda:3"):
+        with pytest.raises(mf.MissingPartError, match=r'no CUDA device here \(no driver\); write "cpu".*minifuse\[simt\]'):
+            registry._cuda(int(name[5:] or 0))()

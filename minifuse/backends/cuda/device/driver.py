@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ....core.errors import CudaError, MissingPartError, OutOfMemoryError
+from ....core.errors import CudaError, MissingPartError, OutOfMemoryError, warn_user
 
 if TYPE_CHECKING:
     from cuda.bindings.driver import CUresult
@@ -50,7 +50,7 @@ class DriverInfo(NamedTuple):
 @cache
 def query_driver() -> DriverInfo:
     """Query the driver's library."""
-    if os.environ.get(SIMULATE_VARIABLE, "").lower() == "simulated":
+    if is_simulation_requested():
         return DriverInfo(0, 0, f"{SIMULATE_VARIABLE}=simulated is set")
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -79,6 +79,21 @@ def require_device() -> None:
             f'cuda: there is no CUDA device here ({info.reason}); write "cpu", or leave it out. To interpret CUDA kernels '
             'on the CPU, far slower, run: pip install "minifuse[simt]"'
         )
+
+
+def warn_if_interpreted() -> None:
+    """Warn that kernels run in the interpreter, if there is no GPU and nobody has asked for the interpreter."""
+    info = query_driver()
+    if not info.gpus and not is_simulation_requested() and find_spec("greenlet") is not None:
+        warn_user(
+            f"cuda: there is no GPU here ({info.reason}), so kernels are interpreted on the CPU, thousands of times slower; "
+            f'write "cpu" to compute, or set {SIMULATE_VARIABLE}=simulated to simulate a GPU without this warning'
+        )
+
+
+def is_simulation_requested() -> bool:
+    """Return True if the environment asks for the interpreter."""
+    return os.environ.get(SIMULATE_VARIABLE, "").lower() == "simulated"
 
 
 def require_cuda_packages(info: DriverInfo) -> None:

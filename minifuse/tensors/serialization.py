@@ -39,6 +39,7 @@ from .tensor import Tensor
 PathLike = str | os.PathLike[str]
 Target = PathLike | IO[bytes]  # a path, or an open binary file such as io.BytesIO
 
+ZIP_SIGNATURE = b"PK\x03\x04"  # the first bytes of what torch.save and np.savez write
 DTYPE_NAMES = {
     "F32": "float32",
     "F64": "float64",
@@ -113,10 +114,8 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
             raise DTypeError(
                 f"save: metadata {name!r} is {text!r:.40}, expected str keys and values; encode other values with json.dumps"
             )
+    check_tensors(tensors)
     for name, x in tensors.items():
-        check_tensor_name("save", name)
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0-d arrays 0-d
     format_names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
@@ -124,6 +123,21 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
     write_file(
         import_safetensors().numpy.save(arrays, {**metadata, DIGEST_KEY: digest_entry(arrays, specs, metadata)}), path
     )
+
+
+def check_tensors(tensors: object) -> None:
+    """Raise DTypeError unless the argument of `save` is a dict of tensors."""
+    if not isinstance(tensors, Mapping):
+        advice = "x.state_dict()" if hasattr(tensors, "state_dict") else '{"x": mf.tensor(x)}'
+        raise DTypeError(f"save: got {type(tensors).__name__}, expected a dict of tensors; write mf.save({advice}, path)")
+    for name, x in tensors.items():
+        check_tensor_name("save", name)
+        if not isinstance(x, Tensor):
+            is_state = isinstance(x, Mapping | list | tuple | str | int | float | None)
+            advice = (
+                "write mf.save_state, which saves nested dicts, and mf.load_state" if is_state else "wrap it in mf.tensor"
+            )
+            raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; {advice}")
 
 
 def check_tensor_name(call: str, name: object) -> None:
@@ -383,6 +397,11 @@ def open_checkpoint(call: str, path: Target) -> Iterator[CheckpointFile]:
         with package.safe_open(path, framework="numpy") as file:
             yield CheckpointFile(call, path, file)
     except package.SafetensorError as error:
+        if is_zip(path):
+            raise CheckpointError(
+                f"{call}: {path} is a zip file, as torch.save writes, and not a safetensors file; in PyTorch, write "
+                "safetensors.torch.save_file(model.state_dict(), path). Nothing was loaded"
+            ) from None
         message = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
             f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {message}. It is truncated, or of "
@@ -412,11 +431,17 @@ def file_size(path: PathLike) -> int:
         return status.st_size
 
 
+def is_zip(path: PathLike) -> bool:
+    """Return True if a file begins as a zip file does."""
+    with Path(path).open("rb") as file:
+        return file.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE
+
+
 def import_safetensors() -> ModuleType:
     """Import the package safetensors when it is first needed."""
     try:
         import safetensors
         import safetensors.numpy
-    except ImportError as error:
-        raise MissingPartError('checkpoints need the package safetensors: pip install "minifuse[train]"') from error
+    except ImportError:
+        raise MissingPartError("checkpoints need the package safetensors: pip install safetensors") from None
     return safetensors

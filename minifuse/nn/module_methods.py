@@ -13,6 +13,7 @@ from ..backends.registry import backend_of_device, get_backend
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dtypes import DType
 from ..core.errors import BackendError, DTypeError, IndexingError
+from ..core.keywords import has_parameter, refuse
 from ..ir.array_functions import View
 from ..runtime.memory_pool import write_clock
 from ..tensors.creation import DTypeLike
@@ -130,6 +131,12 @@ class ModuleMethods:
     _hooks: Hooks | None = None
     computed: Mapping[str, Callable[[Any], Tensor]] = MappingProxyType({})  # attributes that are functions of the module
     kinds: dict[str, Any]  # Buffer, Parameter and Module by name, which are defined above this file
+
+    def __new__(cls, *_: object, **named: object) -> Self:
+        """Create a module. For a device, which PyTorch's layers accept, raise TypeError with what to write."""
+        if "device" in named and not has_parameter(cls.__init__, "device"):
+            refuse(cls.__name__, named, {"device": f"write {cls.__name__}(...).to(device)"})
+        return super().__new__(cls)
 
     def __call__(self, *inputs: object, **named: object) -> Any:
         """Call `forward`, and the hooks if there are any."""

@@ -20,6 +20,7 @@ References
 import os
 import stat
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ import numpy as np
 from ..backends.registry import get_backend
 from ..core.dtypes import BY_NAME, NumpyArray
 from ..core.errors import CheckpointError, DTypeError, MissingPartError
+from ..core.keywords import refusing
 from ..runtime.atomic_files import reason, remedy, replace_content
 from .checkpoint_digests import DIGEST_KEY, DIGEST_PREFIX, contents_digest, digest_entry, header_digest
 from .checkpoint_trees import ONE_TENSOR, STATE_KEY, flatten_state, unflatten_state
@@ -39,7 +41,6 @@ from .tensor import Tensor
 PathLike = str | os.PathLike[str]
 Target = PathLike | IO[bytes]  # a path, or an open binary file such as io.BytesIO
 
-ZIP_SIGNATURE = b"PK\x03\x04"  # the first bytes of what torch.save and np.savez write
 DTYPE_NAMES = {
     "F32": "float32",
     "F64": "float64",
@@ -151,6 +152,12 @@ def is_text(x: object) -> bool:
     return isinstance(x, str) and not any("\ud800" <= character <= "\udfff" for character in x)
 
 
+@refusing(
+    {
+        "map_location": 'leave it out: tensors are stored on the default backend, or write backend="cuda"',
+        **dict.fromkeys(("weights_only", "mmap"), "leave it out: a safetensors file holds no code"),
+    }
+)
 def load(path: Target, backend: str | None = None) -> Any:
     """Read all tensors of a safetensors file, written by `save`, PyTorch or another library.
 
@@ -397,7 +404,7 @@ def open_checkpoint(call: str, path: Target) -> Iterator[CheckpointFile]:
         with package.safe_open(path, framework="numpy") as file:
             yield CheckpointFile(call, path, file)
     except package.SafetensorError as error:
-        if is_zip(path):
+        if zipfile.is_zipfile(path):
             raise CheckpointError(
                 f"{call}: {path} is a zip file, as torch.save writes, and not a safetensors file; in PyTorch, write "
                 "safetensors.torch.save_file(model.state_dict(), path). Nothing was loaded"
@@ -429,12 +436,6 @@ def file_size(path: PathLike) -> int:
         raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is a device or a pipe, not a regular file")
     with Path(path).open("rb"):  # the package reports a file without permission as missing
         return status.st_size
-
-
-def is_zip(path: PathLike) -> bool:
-    """Return True if a file begins as a zip file does."""
-    with Path(path).open("rb") as file:
-        return file.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE
 
 
 def import_safetensors() -> ModuleType:

@@ -65,7 +65,11 @@ class Tensor(GradMethods):
     }
     _shard: "Shard | None"
 
-    def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
+    def __init__(self, buffer: MemoryBuffer, address: int = 0, meta: TensorMeta | None = None) -> None:
+        if meta is None:
+            raise TypeError(
+                "Tensor: a tensor is created by a function; write mf.tensor(data), or mf.empty(2, 3) for a shape"
+            )
         self.buffer, self.address, self.meta = buffer, address, meta
         self.grad = self.grad_fn = None
 
@@ -208,6 +212,7 @@ class Tensor(GradMethods):
         dtype: DType | str | type | None = None,
         backend: str | None = None,
         device: object = None,
+        non_blocking: bool = False,
     ) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
@@ -215,6 +220,8 @@ class Tensor(GradMethods):
         ----------
         targets
             A dtype or its name, or the name of a backend or of a device, in any order; also by keyword.
+        non_blocking
+            PyTorch's. No effect: a copy is complete when the call returns.
 
         Returns
         -------

@@ -12,6 +12,7 @@ import minifuse as mf
 import minifuse.nn.functional as F  # noqa: N812  # PyTorch's users call it so
 from minifuse.backends import registry
 from minifuse.backends.cuda.device import driver
+from minifuse.functions import missing
 
 X = mf.tensor([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]])
 
@@ -259,3 +260,71 @@ def test_no_gpu_and_no_interpreter_is_one_error(monkeypatch):
     for name in ("cuda", "cuda:3"):
         with pytest.raises(mf.MissingPartError, match=r'no CUDA device here \(no driver\); write "cpu".*minifuse\[simt\]'):
             registry._cuda(int(name[5:] or 0))()
+
+
+# Names and arguments that minifuse lacks.
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: mf.utils.data.DataLoader(X), "write mf.data.Loader(x, y, batch_size=64, seed=0)"),
+        (lambda: mf.data.DataLoader(X), "write mf.data.Loader(x, y, batch_size=64, seed=0)"),
+        (lambda: mf.data.TensorDataset(X), "write mf.data.Loader(x, y"),
+        (lambda: mf.data.random_split(X, [1, 1]), "write train, test = mf.data.split(x, y, fraction=0.8, seed=0)"),
+        (lambda: mf.data.MNIST("folder"), "write mf.data.digits(), or mf.data.read_idx(path) for the files of MNIST"),
+        (lambda: mf.data.mnist, "write mf.data.digits()"),
+        (lambda: mf.data.Loader(X, num_workers=2), "write prefetch=2"),
+        (lambda: mf.data.Loader(X, pin_memory=True), "leave it out"),
+        (lambda: mf.data.Loader((X, X)), "Loader: got tuple, expected one tensor for each field; write Loader(x, y, ...)"),
+        (lambda: mf.data.Loader([(X, X)]), "joined by mf.stack([x for x, y in examples])"),
+        (lambda: mf.float16, "minifuse has no float16; write mf.float32"),
+        (lambda: mf.complex64, "minifuse has no complex numbers; mf.fft returns pairs of real numbers"),
+        (lambda: mf.set_default_dtype(mf.float64), "module.to(mf.float64)"),
+        (lambda: mf.Tensor([1, 2]), "write mf.tensor(data)"),
+        (lambda: mf.Tensor(2, 3), "mf.empty(2, 3)"),
+        (lambda: mf.FloatTensor([1]), "write mf.tensor([1, 2], dtype=mf.float32)"),
+        (lambda: mf.LongTensor([1]), "write mf.tensor([1, 2], dtype=mf.int64)"),
+        (lambda: mf.Generator(), "mf.manual_seed(0), and mf.get_rng_state()"),
+        (
+            lambda: mf.randn(2, generator=None),
+            "randn: got an unexpected argument 'generator'; there is one generator: write",
+        ),
+        (lambda: mf.rand(2, generator=None), "write mf.manual_seed(0)"),
+        (lambda: mf.set_num_threads(2), "set the environment variable MINIFUSE_THREADS"),
+        (lambda: mf.set_printoptions(precision=2), "write np.printoptions around print(x.numpy())"),
+        (lambda: mf.amp.autocast(), 'write with mf.use_float32_matmul_precision("medium")'),
+        (lambda: X.astype("float64"), "write x.to(dtype)"),
+        (lambda: mf.nn.Linear(2, 2, device="cpu", dtype=mf.float64), "write Linear(...).to(device)"),
+        (lambda: mf.nn.Conv2d(1, 1, 1, device="cpu"), "write Conv2d(...).to(device)"),
+        (lambda: F.relu(X, inplace=True), "relu: got an unexpected argument 'inplace'; write relu(x), or x.relu_()"),
+        (lambda: mf.compile(abs, mode="max-autotune"), "fuse: got an unexpected argument 'mode'; leave it out"),
+        (lambda: mf.compile(fullgraph=True), "tune=True searches for the fastest schedules"),
+        (lambda: mf.load("a.safetensors", map_location="cpu"), 'leave it out: .* or write backend="cuda"'),
+        (lambda: mf.load("a.safetensors", weights_only=True), "leave it out: a safetensors file holds no code"),
+    ],
+)
+def test_an_absent_name_or_argument_says_what_to_write(call, advice):
+    with pytest.raises((AttributeError, TypeError)) as found:
+        call()
+    assert all(part in str(found.value) for part in advice.split(".*"))
+
+
+def test_the_package_of_ranks_is_imported_by_name():
+    """Once imported, it is an attribute of the package."""
+    assert missing.advice("distributed", "mf.") == "; write import minifuse.distributed as dist"
+
+
+def test_arguments_of_pytorch_without_meaning_are_accepted():
+    assert X.to(mf.float64, non_blocking=True).dtype is mf.float64
+    assert mf.nn.Linear(2, 2).to(device="cpu", non_blocking=True).weight.device == "cpu"
+
+
+def test_own_modules_may_have_a_device():
+    class Own(mf.nn.Module):
+        def __init__(self, **settings):
+            super().__init__()
+            self.settings = settings
+
+    own = Own(device="cpu")
+    assert own.settings == copy.deepcopy(own).settings == {"device": "cpu"}

@@ -26,6 +26,9 @@ def _parallel() -> Backend:
 
 def _cuda(index: int = 0) -> Callable[[], Backend]:
     def create_backend() -> Backend:
+        from .cuda.device.driver import require_device
+
+        require_device()
         from .cuda.backend import CudaBackend
 
         return CudaBackend(index)
@@ -61,12 +64,31 @@ def backends() -> tuple[str, ...]:
 
 @cache
 def has_cuda() -> bool:
-    """Return True if CUDA kernels can run: on a GPU with numba_cuda, or without a GPU in the interpreter, with greenlet."""
+    """Return True if CUDA kernels can run: on a GPU with numba_cuda and greenlet, or in the interpreter, with greenlet."""
     from .cuda.device.driver import query_driver
 
-    if find_spec("numba_cuda") is not None:
-        return True
-    return find_spec("greenlet") is not None and not query_driver().gpus
+    return find_spec("greenlet") is not None and (find_spec("numba_cuda") is not None or not query_driver().gpus)
+
+
+def backend_of_device(device: object) -> str:
+    """Return the backend that a device of PyTorch stands for: "cpu", "cuda", "cuda:1", or the number of a GPU.
+
+    PyTorch's users expect a GPU there. So a warning says if there is none and kernels run in the interpreter, unless
+    the environment variable MINIFUSE_CUDA asks for it.
+    """
+    from .cuda.device.driver import warn_if_interpreted
+
+    name = f"cuda:{device}" if isinstance(device, int) else str(device)
+    if name.startswith("cuda"):
+        warn_if_interpreted()
+    return name
+
+
+def count_gpus() -> int:
+    """Return the number of GPUs that kernels can run on. It does not count those that the interpreter simulates."""
+    from .cuda.device.driver import query_driver
+
+    return query_driver().gpus if has_cuda() else 0
 
 
 def host_backend() -> str:

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
-from .files import VISUALIZER_FOLDERS, RequestError, find_file
+from .files import RequestError, find_file, find_visualizer
 from .output import report_error
-from .subjects import load_kernel
 
 HOST, PORT = "127.0.0.1", 8501
 MAX_PORTS = 100  # number of ports tried, one after the other
@@ -72,25 +71,10 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def find_visualizer() -> Path:
-    """Return the folder that contains `project`.
-
-    Raises
-    ------
-    MissingPartError
-        The pages of the visualizer are not installed.
-    """
-    for folder in VISUALIZER_FOLDERS:
-        if (folder / "project" / "app.py").is_file():
-            return folder
-    raise MissingPartError(
-        f"the pages of the visualizer are in neither of {' and '.join(map(str, VISUALIZER_FOLDERS))}; "
-        "install minifuse from a wheel or a clone: pip install -e '.[app]'"
-    )
-
-
 def resolve_kernel(text: str) -> str:
     """Return FILE.py:name with an absolute path. The file runs once, which reports its errors before the server starts."""
+    from .subjects import load_kernel  # needs greenlet; the pages themselves do not
+
     stem, dot, name = text.rpartition(".py:")
     try:
         path = find_file(Path(stem + dot[:-1])).absolute()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import MissingPartError
-from .app import find_visualizer
+from .files import find_visualizer
 from .output import report_error
 
 START_CODE = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"

@@ -330,8 +330,7 @@ def train(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A recipe (mlp, lenet, sentences, gpt) or a data set (simple, diagonal, split, xor, circle, spiral, moons, "
-            "digits)."
+            help="A recipe (mlp, lenet, sentences, gpt) or data: simple, diagonal, split, xor, circle, spiral, digits."
         ),
     ] = None,
     backend: Backend = None,

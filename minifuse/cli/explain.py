@@ -25,12 +25,12 @@ from ..core.dtypes import as_dtype
 from ..core.errors import MinifuseError
 from ..core.pytree import tree_map
 from ..jit.fuse import Fused, fuse
-from ..simt.check import script_environment
+from ..runtime.script_environment import script_environment
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .files import file_and_name
+from .files import RequestError, file_and_name
 from .output import new_console, print_json, print_report, report_error
-from .subjects import RequestError, random_elements
+from .random_inputs import random_elements
 
 MAX_BYTES = 1 << 30  # bytes of one argument
 SHAPE_ADVICE = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
@@ -91,7 +91,7 @@ def import_file(path: Path) -> dict[str, Any]:
     """Import a file as a module, and return its globals."""
     path = path.resolve()
     try:
-        with script_environment(path, []):
+        with script_environment(path):
             return runpy.run_path(str(path), run_name=path.stem)
     except SyntaxError as error:
         raise RequestError(f"{path.name} is not valid Python: {error}") from error

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..core.errors import MinifuseError
+from ..core.errors import MinifuseError, MissingPartError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 VISUALIZER_FOLDERS = PACKAGE / "_visualizer", PACKAGE.parent  # in a wheel (see setup.py), in a clone
@@ -25,6 +25,23 @@ def file_and_name(what: str, expected_form: str = "FILE.py:function") -> tuple[P
     if not dot_py:
         raise RequestError(f"got {what}, expected {expected_form}")
     return find_file(Path(stem + dot_py)), name.removeprefix(":")
+
+
+def find_visualizer() -> Path:
+    """Return the folder that contains `project`.
+
+    Raises
+    ------
+    MissingPartError
+        The pages of the visualizer are not installed.
+    """
+    for folder in VISUALIZER_FOLDERS:
+        if (folder / "project" / "app.py").is_file():
+            return folder
+    raise MissingPartError(
+        f"the pages of the visualizer are in neither of {' and '.join(map(str, VISUALIZER_FOLDERS))}; "
+        "install minifuse from a wheel or a clone: pip install -e '.[app]'"
+    )
 
 
 def find_file(path: Path) -> Path:

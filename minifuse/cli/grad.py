@@ -22,10 +22,9 @@ from ..jit.fuse import Fused
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .explain import find_function, import_file
-from .files import file_and_name
+from .files import RequestError, file_and_name
 from .layout import FactRecord, facts_as_dicts, format_sizes, import_views, show_facts
 from .output import new_console, print_json, print_report, report_error
-from .subjects import RequestError
 
 MAX_ELEMENTS = 1024  # elements of all arguments; each element needs two calls of the function
 MAX_DIMS = 8

@@ -16,7 +16,7 @@ from rich.markup import escape
 from ..core.errors import MinifuseError, ShapeError
 from ..core.layout import Layout
 from ..inspect.report import Column, ReportTable, number_column
-from .app import find_visualizer
+from .files import find_visualizer
 from .output import new_console, print_json, print_report, report_error
 
 MAX_ROWS, MAX_COLUMNS = 16, 16  # largest table of positions that is printed; JSON contains all

@@ -24,6 +24,7 @@ from ..training.run_folder import CONFIG, CURVES
 from .launch import LaunchRequest
 from .launch import run as launch
 from .output import new_console, print_json, report_error
+from .simulation import warn_of_simulation
 
 RUNS = Path("runs")
 COMMAND = Path(__file__).parents[1] / "__main__.py"
@@ -69,6 +70,7 @@ def run(choice: RecipeOptions, json: bool) -> int:
         trainer, folder = start_run(choice)
     except MinifuseError as error:
         return report_error("train", error)
+    warn_of_simulation(trainer.settings.backend)
     console.print(
         f"{escape(trainer.recipe.name)}: {escape(trainer.recipe.about)}; {trainer.steps - trainer.done:,} steps left"
     )

@@ -1,5 +1,6 @@
 """Messages of commands whose CUDA kernels run in the interpreter, since there is no GPU."""
 
+import sys
 from typing import Any
 
 from ..backends.registry import get_backend
@@ -14,6 +15,12 @@ def is_simulated(backend: str | None) -> bool:
 def format_backend(backend: str) -> str:
     """Return the name of a backend for tables."""
     return f"{backend} (simulated)" if is_simulated(backend) else backend
+
+
+def warn_of_simulation(backend: str | None) -> None:
+    """Print a line to standard error if a backend is the CUDA interpreter, in which training does not end in time."""
+    if is_simulated(backend):
+        sys.stderr.write(f"{explain_simulation('thousands of times slower than a GPU')} Leave out --backend\n")
 
 
 def explain_simulation(consequence: str) -> str:

@@ -23,12 +23,13 @@ from ..core.dtypes import as_dtype
 from ..core.errors import SimtError
 from ..core.operators import TABLE
 from ..inspect.dry_run import launches_of
-from ..simt.check import script_environment
+from ..runtime.script_environment import script_environment
 from ..simt.host import Line, ScriptKernel, ScriptLaunch, stand_in_modules, substitute_modules
 from ..tensors.tensor import Tensor
 from ..testing import Recipe
 from .files import RequestError as RequestError
 from .files import file_and_name
+from .random_inputs import random_elements
 
 Shape = tuple[int, ...]
 FULL_SLICE = slice(None)
@@ -234,16 +235,6 @@ def layout_recipe(layout: str, shape: Shape) -> Recipe:
     return Recipe((*rows, last + 1), [("index", (*full_slices, slice(1, None)))])
 
 
-def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> np.ndarray:
-    """Create random elements away from poles of functions."""
-    element_type = np.dtype(dtype)
-    if element_type.kind == "b":
-        return random.random(shape) > 0.5
-    if element_type.kind in "iu":
-        return random.integers(1, 10, shape).astype(element_type)
-    return random.uniform(0.25, 2, shape).astype(element_type)
-
-
 # Kernels and functions in a file.
 
 
@@ -281,7 +272,7 @@ def load_kernel(path: Path, name: str) -> Callable[..., None]:
     """Load a function from a file. The file runs, with the interpreter in place of numba.cuda."""
     path = path.resolve()
     with (
-        script_environment(path, []),
+        script_environment(path),
         substitute_modules(stand_in_modules(FileRunner()), path.parent),
         translate_errors(path),
     ):

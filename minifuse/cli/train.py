@@ -1,6 +1,7 @@
 """`minifuse train`: train a small network on a data set, with the same loop and results as the page "Train"."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import inf
 
 from rich.console import Console
@@ -8,10 +9,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError
+from ..recipes import MODULES
 from ..training.progress import new_progress_bar
+from .files import RequestError
 from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, report_error
-from .subjects import RequestError
+from .simulation import warn_of_simulation
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,18 @@ def run(choice: NetworkOptions, json: bool) -> int:
 def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[FactRecord]]:
     """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
     (train,) = import_views("train")
+    if choice.data not in train.SETS:
+        similar = get_close_matches(choice.data, [*MODULES, *train.SETS], 1)
+        hint = f"; did you mean {similar[0]}?" if similar else ""
+        known = f"a recipe ({', '.join(MODULES)}) or a data set ({', '.join(train.SETS)})"
+        raise RequestError(f"{choice.data!r}: expected {known}{hint}")
     for name, value, known_values in (
-        ("data", choice.data, train.SETS),
         ("--activation", choice.activation, train.ACTIVATIONS),
         ("--optimizer", choice.optimizer, train.OPTIMIZERS),
     ):
         if value is not None and value not in known_values:
             raise RequestError(f"{name} {value!r}: expected one of {', '.join(known_values)}")
+    warn_of_simulation(choice.backend)
     settings = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
     session = train.begin(train.Settings(**settings))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

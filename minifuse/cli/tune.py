@@ -20,9 +20,9 @@ from ..inspect.report import Column, InspectionReport, format_count, make_table,
 from ..jit.fuse import Fused
 from ..tensors.tensor import Tensor
 from .explain import ExplainRequest, load_function
+from .files import RequestError
 from .output import new_console, print_json, print_report, report_error
 from .simulation import explain_simulation, is_simulated
-from .subjects import RequestError
 from .warmup import iterate_tensors
 
 NO_KERNELS = "no kernel of this call has a schedule: matrix products, attention and a few other kernels have templates"

@@ -27,10 +27,10 @@ from ..tensors.tensor import Tensor
 from ..training import Trainer
 from ..training.progress import new_progress_bar
 from . import explain
+from .files import RequestError
 from .output import new_console, print_json, report_error
 from .recipes import EXIT_INTERRUPTED
 from .simulation import is_simulated
-from .subjects import RequestError
 
 NAMES = ("demo", *MODULES)
 DEMO_DIGITS = 128  # digits that the demo trains on: two batches

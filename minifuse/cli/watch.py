@@ -25,6 +25,7 @@ from ..course.task import Effort, Task
 from ..course.verdicts import Result
 from ..course.watch import Watch
 from . import app
+from .files import find_visualizer
 from .output import new_console
 
 Event = tuple[str, int, Any]  # the name of a method of Watch, the number of a run (0 for none), the argument
@@ -183,7 +184,7 @@ class VisualizerServer:
             if app.is_up(app.PORT):
                 self._port = app.PORT
                 return self._url(link)
-            app.find_visualizer()
+            find_visualizer()
             if find_spec("streamlit") is None:
                 raise MissingPartError(
                     'pictures need the visualizer, which is not installed; run: pip install "minifuse[app]"'

@@ -128,7 +128,8 @@ def check_inplace(metas: Sequence[TensorMeta], targets: Sequence[TensorMeta]) ->
         if meta.requires_grad and mode.is_recording:
             raise GradientError(
                 f"an in-place operation is not recorded, and a tensor of shape {meta.layout.shape} requires a gradient; "
-                "write x = x + y instead of x += y, or change it inside `with mf.no_grad():`"
+                "write x = x + y instead of x += y, x = x.relu() instead of x.relu_(), x = mf.where(mask, y, x) instead of "
+                "x[...] = y, or change it inside `with mf.no_grad():`"
             )
     for meta in targets:
         shape, strides = meta.layout.shape, meta.layout.strides
@@ -334,12 +335,13 @@ class Plan:
 
     def make_argument(self, k: int, x: PlanInput) -> Node:
         """Return the node of input k."""
+        name = display_name(self.function).strip("_")
         if not isinstance(x, Array):
-            return Node(Number(k), (), (), weak_type_of(x))
+            return Node(Number(k), (), (), weak_type_of(x, name))
         meta: TensorMeta = x.meta
         if meta.backend is not self.backend:
             raise BackendError(
-                f"{function_name(self.function)}: operands are on two backends, "
+                f"{name}: operands are on two backends, "
                 f'{self.backend.name} and {meta.backend.name}; move one with x.to("{self.backend.name}")'
             )
         return Node(Argument(k), (), meta.layout.shape, meta.dtype)

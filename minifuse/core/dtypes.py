@@ -121,14 +121,18 @@ def as_number(x: Any) -> Any:
     return int(x) if issubclass(kind, Integral) else float(x)
 
 
-def weak_type_of(x: object) -> WeakType:
-    """Return the Python type of a number: bool, int or float. NumPy scalars are as weak as Python numbers."""
+def weak_type_of(x: object, name: str = "") -> WeakType:
+    """Return the Python type of a number: bool, int or float. NumPy scalars are as weak as Python numbers.
+
+    An error begins with the name of the call, if it is given.
+    """
     if isinstance(x, bool | np.bool_):
         return bool
     if isinstance(x, Real) and not isinstance(x, NOT_NUMBERS):
         return int if isinstance(x, Integral) else float
     raise DTypeError(
-        f"expected a tensor or a real number, got {type(x).__name__} ({x!r:.60}); wrap arrays and lists in mf.tensor"
+        f"{name and name + ': '}expected a tensor or a real number, got {type(x).__name__} ({x!r:.60}); wrap arrays and "
+        "lists in mf.tensor"
     )
 
 

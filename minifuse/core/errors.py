@@ -40,6 +40,7 @@ what was passed, what was expected, and what to write instead.
 import contextlib
 import pathlib
 import sys
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,14 @@ def users_frame() -> "FrameType":
     while is_ours(frame.f_code.co_filename) and frame.f_back:
         frame = frame.f_back
     return frame
+
+
+def warn_user(message: str) -> None:
+    """Warn about the line of the user's code that is running: once a line, as Python's filters say by default."""
+    frame = users_frame()
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "<string>")
+    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
 @cache

@@ -59,8 +59,11 @@ class Operator:
     def __call__(self, *inputs: T | Number) -> T: ...
     @overload
     def __call__(self, *inputs: object) -> Any: ...
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: object) -> Any:
         """Compute on numbers, or pass the call on to the `apply` of a Traceable input."""
+        if named:
+            name = next(iter(named))
+            raise TypeError(f"{self.name}: got an unexpected argument {name!r}; write {self.name}(x), or x.{self.name}_()")
         if len(inputs) != self.arity:
             if len(inputs) == 1 and self.unary is not None:
                 return self.unary(*inputs)
@@ -70,7 +73,7 @@ class Operator:
                 return x.apply(self, *inputs)
         numbers = [x if type(x) in NUMPY_SCALARS else as_number(x) for x in inputs]
         for x in numbers:
-            weak_type_of(x)  # raises DTypeError for anything but a number
+            weak_type_of(x, self.name)  # raises DTypeError for anything but a number
         return self.body(*numbers)
 
     def __repr__(self) -> str:

@@ -9,6 +9,9 @@
 Depends on tensors; the work is done by NumPy on the CPU. Not here: downloads, image formats, multiple processes.
 """
 
+from typing import NoReturn as _NoReturn
+
+from ..functions import missing_error as _missing_error
 from .bundled import breast_cancer, diabetes, iris, linnerud, names, wine
 from .char_vocab import Characters, Text, sonnets, windows
 from .digits import digits
@@ -18,6 +21,12 @@ from .split import split, standardize
 from .tables import read_csv
 from .toy_2d import points
 from .word_vocab import Words, sentences, split_words
+
+
+def __getattr__(name: str) -> _NoReturn:
+    """Raise AttributeError with what to write in place of PyTorch's names."""
+    raise _missing_error("module 'mf.data'", name, "mf.data.")
+
 
 __all__ = [
     "Characters",

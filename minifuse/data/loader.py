@@ -4,7 +4,7 @@ The content of a batch depends only on seed, epoch and position, not on whether 
 iteration was interrupted and resumed in another process. All examples are in memory. Not here: files, multiple processes.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
@@ -15,6 +15,7 @@ import numpy as np
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, ShapeError
 from ..core.even_parts import check_rank, even_range
+from ..core.keywords import refusing
 from ..tensors.tensor import Tensor
 from .split import Indices, common_length, gather
 
@@ -34,6 +35,15 @@ class RankInGroup(Protocol):
 
 
 RankAndSize = tuple[int, int] | RankInGroup
+
+
+KEYWORDS = {  # PyTorch's, and what to write instead
+    "num_workers": "write prefetch=2: a thread prepares so many batches in advance",
+    **dict.fromkeys(("pin_memory", "persistent_workers", "prefetch_factor", "timeout"), "leave it out, or write prefetch=2"),
+    "collate_fn": "write transform=f, which gets the tensors of a batch",
+    **dict.fromkeys(("sampler", "batch_sampler"), "pass the tensors with their examples in order, and shuffle=False"),
+    "generator": "write seed=0",
+}
 
 
 class Loader:
@@ -106,6 +116,7 @@ class Loader:
     [[2], [4]]
     """
 
+    @refusing(KEYWORDS)
     def __init__(
         self,
         *tensors: Tensor,
@@ -122,6 +133,7 @@ class Loader:
             raise ShapeError(f"Loader: got batch_size={batch_size}, expected at least 1")
         if prefetch < 0:
             raise ShapeError(f"Loader: got prefetch={prefetch}, expected a number of batches, or 0 for no thread")
+        check_fields(tensors)
         self.length = common_length("Loader", tensors)
         self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
         self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
@@ -257,6 +269,16 @@ class Loader:
             "shuffle": int(self.shuffle),
             "drop_last": int(self.drop_last),
         }
+
+
+def check_fields(fields: Sequence[object]) -> None:
+    """Raise DTypeError if one of the tensors is a tuple of them, or a data set of PyTorch: a sequence of examples."""
+    for x in fields:
+        if hasattr(x, "__getitem__") and not isinstance(x, Tensor | np.ndarray):
+            raise DTypeError(
+                f"Loader: got {type(x).__name__}, expected one tensor for each field; write Loader(x, y, ...). Examples are "
+                "joined by mf.stack([x for x, y in examples])"
+            )
 
 
 class WorkerFailure(NamedTuple):

@@ -8,7 +8,6 @@ an error that says where each of them is.
 
 import random
 import runpy
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..core.errors import MismatchError, users_line
+from ..runtime.script_environment import script_environment
 from .algorithms import ALGORITHMS
 from .base import Engine, RankGroup, Request
 from .cost import Event, Link, Timeline, play
@@ -315,10 +315,5 @@ def copy_arrays(result: Any) -> Any:
 
 def run_script(simulation: Simulation, path: Path, arguments: Sequence[str]) -> None:
     """Run a script once on each rank, as `python path arguments` does."""
-    outer, sys.argv = sys.argv, [str(path), *arguments]
-    sys.path.insert(0, str(path.parent))
-    try:
+    with script_environment(path, arguments):
         simulation.run(lambda: runpy.run_path(str(path), run_name="__main__"))
-    finally:
-        sys.path.remove(str(path.parent))
-        sys.argv = outer

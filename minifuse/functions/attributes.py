@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..backends.registry import backends, host_backend, set_default_backend
+from ..backends.registry import backend_of_device, count_gpus, host_backend, set_default_backend
 from ..core.dtypes import DType, as_dtype
-from ..core.errors import BackendError
 from ..core.indexing import normalize_dim
 from ..ir.array_methods import Array
 from ..ir.pytorch_differences import indices_of
-from ..tensors.creation import backend_of
 from .table import function
 
 CONVERSIONS = {  # PyTorch's method -> dtype
@@ -108,10 +106,16 @@ def cpu(x: Any) -> Any:
 
 @function()
 def cuda(x: Any, device: object = None) -> Any:
-    """Copy to the memory of a GPU."""
-    if "cuda" not in backends():
-        raise BackendError("cuda: there is no CUDA device here; write x.to(mf.backends()[0]), or leave it out")
-    return x.to(backend=backend_of(None, "cuda" if device is None else device))
+    """Copy to the memory of a GPU. `mf.cuda.is_available()` and `mf.cuda.device_count()` say whether there is one."""
+    return x.to(backend=backend_of_device("cuda" if device is None else device))
+
+
+def is_available() -> bool:
+    """Return whether there is a GPU and what it needs. A GPU that the interpreter simulates does not count."""
+    return count_gpus() > 0
+
+
+vars(cuda).update(is_available=is_available, device_count=count_gpus)  # as PyTorch's module `torch.cuda`
 
 
 def is_cuda(x: Array) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import promote
-from ..core.errors import ShapeError
+from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Range, Shape, normalize_dim, normalize_dims, sizes_of
 from ..core.layout import broadcast
 from ..ir.array_functions import BoundFunction, PadSlice, SliceUpdate, View
@@ -39,8 +39,13 @@ def assemble(shape: Shape, parts: Sequence[Array], places: Sequence[tuple[Range,
     return y
 
 
-def arrays_of(name: str, tensors: Iterable[Any]) -> list[Array]:
-    """Return the arrays of a sequence as a list. Raise ShapeError if there is none, DTypeError if one is no array."""
+def arrays_of(name: str, tensors: Iterable[Any], dim: object = 0) -> list[Array]:
+    """Return the arrays of a sequence as a list. Raise ShapeError if there is none, DTypeError if one is no array.
+
+    If the dim is a tensor with dims, the tensors were passed one by one, and not as a list.
+    """
+    if isinstance(dim, Array) and dim.ndim:
+        raise DTypeError(f"{name}: expected a list of tensors, got a tensor for each argument; write mf.{name}([x, y])")
     arrays = list(tensors)
     if not arrays:
         raise ShapeError(f"{name}: got no tensors, expected at least one")
@@ -73,7 +78,7 @@ def cat(tensors: Iterable[Any], dim: int = 0) -> Array:
     >>> mf.cat([mf.tensor([1, 2]), mf.tensor([3])])
     tensor([1, 2, 3])
     """
-    arrays = arrays_of("cat", tensors)
+    arrays = arrays_of("cat", tensors, dim)
     ndim = max(x.ndim for x in arrays)
     if ndim == 0:
         raise ShapeError("cat: got tensors without dims; use mf.stack")
@@ -98,7 +103,7 @@ def stack(tensors: Iterable[Any], dim: int = 0) -> Array:
     tensor([[1, 3],
             [2, 4]])
     """
-    arrays = arrays_of("stack", tensors)
+    arrays = arrays_of("stack", tensors, dim)
     for k, x in enumerate(arrays):
         if x.shape != arrays[0].shape:
             raise ShapeError(f"stack: tensor {k} has shape {x.shape}, expected {arrays[0].shape}, as the first")

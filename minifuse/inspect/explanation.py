@@ -23,6 +23,7 @@ from .report import (
 )
 
 MAX_SHOWN_NODES = 120  # nodes that the report lists
+MIN_RATIO_SHOWN = 1.05  # a smaller ratio of bytes moved is hardly a gain, and might be printed as 1
 CHANGE_STYLES = {"-": "red", "+": "green", "!": "yellow"}
 
 
@@ -211,7 +212,7 @@ def format_headline(x: Explanation) -> str:
     kernel_count, unfused_count = len(x.forward.kernels), len(x.unfused.kernels)
     text = f"{x.function} on {x.backend}: {format_count(kernel_count, 'kernel')} instead of {unfused_count}, "
     text += f"{format_bytes(x.forward.nbytes)} moved instead of {format_bytes(x.unfused.nbytes)}"
-    return f"{text}, {x.ratio:.3g} times fewer" if x.ratio > 1 else text
+    return f"{text}, {x.ratio:.3g} times fewer" if x.ratio >= MIN_RATIO_SHOWN else text
 
 
 def totals_table(x: Explanation) -> ReportTable:

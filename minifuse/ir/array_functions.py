@@ -357,7 +357,10 @@ def matmul(a: A, b: A) -> A:
     rows, columns = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
     if rows.shape[-1] != columns.shape[-2]:
         k, other = rows.shape[-1], columns.shape[-2]
-        raise ShapeError(f"matmul: inner sizes differ, a has K={k} (shape {a.shape}), b has K={other} (shape {b.shape})")
+        raise ShapeError(
+            f"matmul: inner sizes differ, rows of a have {k} elements (shape {a.shape}), columns of b have {other} "
+            f"(shape {b.shape})"
+        )
     dtype = add.result_dtype(a.dtype, b.dtype)[1]
     try:
         batch = broadcast(rows.shape[:-2], columns.shape[:-2])

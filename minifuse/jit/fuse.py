@@ -27,6 +27,7 @@ from ..compiler.plan import Plan, function_name
 from ..core.dispatch import active_hook, mode
 from ..core.dtypes import NumpyArray
 from ..core.errors import FuseError
+from ..core.keywords import refusing
 from ..core.pytree import tree_leaves, tree_map
 from ..core.traceable import TraceableFunction
 from ..inspect.argument_names import name_inputs
@@ -401,12 +402,17 @@ def find_objects(tree: object) -> list[object]:
     return [x for x in tree_leaves(tree) if not isinstance(x, Placeholder) and not isinstance(x, STATIC_TYPES)]
 
 
+NO_CHOICE = "leave it out: it chooses nothing here; tune=True searches for the fastest schedules on a GPU"
+KEYWORDS = dict.fromkeys(("mode", "fullgraph", "dynamic", "backend", "options", "disable"), NO_CHOICE)  # of torch.compile
+
+
 @overload
 def fuse(function: TraceableFunction, *, recompute: str = "auto", tune: bool = False) -> Fused: ...
 @overload
 def fuse(*, recompute: str = "auto", tune: bool = False) -> Callable[[TraceableFunction], Fused]: ...
 
 
+@refusing(KEYWORDS)
 def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto", tune: bool = False) -> object:
     """Compile a function of tensors to as few kernels as possible.
 

@@ -8,11 +8,10 @@ Parameters such as a slope are passed to the kernel at launch, so a new value ne
 """
 
 import math
-import warnings
 from typing import Literal
 
 from ..core.dtypes import DType
-from ..core.errors import DTypeError
+from ..core.errors import DTypeError, warn_user
 from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
 from ..core.operators import gelu as exact_gelu
 from ..ir.array_functions import A
@@ -262,7 +261,7 @@ def store(y: A, x: A, inplace: bool) -> A:
 def implicit_dim(name: str, x: Array) -> int:
     """Return the dim that PyTorch chooses if none is given, with a warning."""
     dim = 0 if x.ndim in (0, 1, 3) else 1
-    warnings.warn(f"{name}: got no dim and chose {dim}; write dim={dim}", stacklevel=4)
+    warn_user(f"{name}: got no dim and chose {dim}; write dim={dim}")
     return dim
 
 

@@ -95,7 +95,7 @@ class NumberedContainer(Module):
     @classmethod
     def _from_entries(cls, entries: list[Any]) -> Self:
         """Create a container of the same class, for the entries of a slice."""
-        return cls(entries)  # type: ignore[call-arg]  # of the subclasses
+        return cls(entries)
 
 
 class Sequential(NumberedContainer):

@@ -207,7 +207,7 @@ def check_class_shapes(name: str, x: Array, targets: Array) -> None:
     if not x.dtype.is_float or not targets.dtype.is_index:
         raise DTypeError(
             f"{name}: got logits of dtype {x.dtype} and targets of dtype {targets.dtype}, expected floats and class "
-            "indices of int64 or int32"
+            "indices of int64 or int32; write targets.to(mf.int64)"
         )
 
 

@@ -13,14 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import no_grad
-from ..core.dtypes import DType
 from ..core.errors import DTypeError, ShapeError
 from ..core.lazy_text import LazyText
 from ..ir.placement import Placement
-from ..runtime.memory_pool import write_clock
-from ..tensors.creation import DTypeLike
 from ..tensors.shards import set_shard, shard_of
 from ..tensors.tensor import Tensor
 from .module_methods import ModuleMethods
@@ -254,44 +250,6 @@ class Module(ModuleMethods):
         """Set `grad` of all parameters to None, or to zeros."""
         for p in self.parameters():
             p.grad = None if set_to_none or p.grad is None else p.grad.detach() * 0
-
-    def to(self, *target: DType | str, dtype: DTypeLike = None, backend: str | None = None) -> "Module":
-        """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
-
-        Parameters and buffers stay the same objects, so an optimizer keeps working; the optimizer's state is not moved.
-        Integer buffers, such as a batch counter, keep their dtype.
-
-        Raises
-        ------
-        DTypeError
-            The dtype is not a float.
-
-        Examples
-        --------
-        >>> import minifuse as mf
-        >>> model = mf.nn.Linear(3, 2).to("float64")
-        >>> model.weight.dtype
-        float64
-        """
-        tensors = [x for _, x in self._named_tensors(*STATE_TYPES)]
-        converted = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
-        for p, x in zip(tensors, converted, strict=True):
-            if p.dtype.is_float and not x.dtype.is_float:
-                raise DTypeError(
-                    f"{type(self).__name__}.to: got dtype {x.dtype}, expected a float for parameters; write to(mf.float32)"
-                )
-        converted = [
-            x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, converted, strict=True)
-        ]
-        for p, x in zip(tensors, converted, strict=True):
-            if x.meta.dtype is not p.meta.dtype or x.meta.backend is not p.meta.backend:
-                p.buffer, p.address = x.buffer, x.address
-                p.meta = TensorMeta(x.meta.layout, x.meta.dtype, x.meta.backend, p.requires_grad)
-                if p.grad is not None:
-                    p.grad = p.grad.detach().to(*target, dtype=dtype, backend=backend)
-                # a graph recorded with the old memory must not be differentiated with the new one
-                write_clock.record_write(p.buffer)
-        return self
 
     # State.
 

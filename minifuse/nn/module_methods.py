@@ -9,9 +9,14 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..backends.registry import get_backend
+from ..backends.registry import backend_of_device, get_backend
+from ..compiler.tensor_meta import TensorMeta
+from ..core.dtypes import DType
 from ..core.errors import BackendError, DTypeError, IndexingError
+from ..core.keywords import has_parameter, refuse
 from ..ir.array_functions import View
+from ..runtime.memory_pool import write_clock
+from ..tensors.creation import DTypeLike
 from ..tensors.grad_methods import RemovableHandle
 from ..tensors.tensor import Tensor
 
@@ -127,6 +132,12 @@ class ModuleMethods:
     computed: Mapping[str, Callable[[Any], Tensor]] = MappingProxyType({})  # attributes that are functions of the module
     kinds: dict[str, Any]  # Buffer, Parameter and Module by name, which are defined above this file
 
+    def __new__(cls, *_: object, **named: object) -> Self:
+        """Create a module. For a device, which PyTorch's layers accept, raise TypeError with what to write."""
+        if "device" in named and not has_parameter(cls.__init__, "device"):
+            refuse(cls.__name__, named, {"device": f"write {cls.__name__}(...).to(device)"})
+        return super().__new__(cls)
+
     def __call__(self, *inputs: object, **named: object) -> Any:
         """Call `forward`, and the hooks if there are any."""
         if self._hooks is None:
@@ -136,7 +147,6 @@ class ModuleMethods:
     if TYPE_CHECKING:
 
         def forward(self, *inputs: Any, **named: Any) -> Any: ...  # noqa: D102
-        def to(self, *target: Any, dtype: Any = None, backend: str | None = None) -> Any: ...  # noqa: D102
         def buffers(self) -> Iterator[Any]: ...  # noqa: D102
         def parameters(self) -> Iterator[Any]: ...  # noqa: D102
 
@@ -213,11 +223,11 @@ class ModuleMethods:
 
     def float(self) -> Self:
         """Convert parameters and float buffers to float32."""
-        return self.to("float32")  # type: ignore[no-any-return]
+        return self.to("float32")
 
     def double(self) -> Self:
         """Convert parameters and float buffers to float64."""
-        return self.to("float64")  # type: ignore[no-any-return]
+        return self.to("float64")
 
     def half(self) -> Self:
         """Raise DTypeError: there is no float16."""
@@ -231,7 +241,56 @@ class ModuleMethods:
 
     def type(self, dst_type: Any) -> Self:
         """Convert parameters and float buffers to a float dtype."""
-        return self.to(dst_type)  # type: ignore[no-any-return]
+        return self.to(dst_type)
+
+    def to(
+        self,
+        *target: DType | str,
+        dtype: DTypeLike = None,
+        backend: str | None = None,
+        device: object = None,
+        non_blocking: bool = False,  # of PyTorch
+    ) -> Self:
+        """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
+
+        Parameters and buffers stay the same objects, so an optimizer keeps working; the optimizer's state is not moved.
+        Integer buffers, such as a batch counter, keep their dtype. `non_blocking` has no effect.
+
+        Raises
+        ------
+        DTypeError
+            The dtype is not a float.
+
+        Examples
+        --------
+        >>> import minifuse as mf
+        >>> model = mf.nn.Linear(3, 2).to("float64")
+        >>> model.weight.dtype
+        float64
+        """
+        devices = [x for x in (device, *target) if isinstance(x, str) and x.startswith("cuda")]
+        for name in devices:
+            backend_of_device(name)  # warns if the GPU is simulated
+        backend = backend if device is None else str(device)
+        tensors = [*self.parameters(), *self.buffers()]
+        converted = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
+        for p, x in zip(tensors, converted, strict=True):
+            if p.dtype.is_float and not x.dtype.is_float:
+                raise DTypeError(
+                    f"{type(self).__name__}.to: got dtype {x.dtype}, expected a float for parameters; write to(mf.float32)"
+                )
+        converted = [
+            x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, converted, strict=True)
+        ]
+        for p, x in zip(tensors, converted, strict=True):
+            if x.meta.dtype is not p.meta.dtype or x.meta.backend is not p.meta.backend:
+                p.buffer, p.address = x.buffer, x.address
+                p.meta = TensorMeta(x.meta.layout, x.meta.dtype, x.meta.backend, p.requires_grad)
+                if p.grad is not None:
+                    p.grad = p.grad.detach().to(*target, dtype=dtype, backend=backend)
+                # a graph recorded with the old memory must not be differentiated with the new one
+                write_clock.record_write(p.buffer)
+        return self
 
     def cpu(self) -> Self:
         """Move parameters and buffers to the memory of the CPU, to the backend `parallel`, unless they are there."""
@@ -241,12 +300,12 @@ class ModuleMethods:
 
     def cuda(self, device: int | str | None = None) -> Self:
         """Move parameters and buffers to a GPU."""
-        name = "cuda" if device is None or device == "cuda" else f"cuda:{str(device).removeprefix('cuda:')}"
+        name = backend_of_device("cuda" if device is None else int(device) if str(device).isdecimal() else device)
         try:
             get_backend(name)
         except BackendError as error:
             raise BackendError(f"cuda: {error}") from None
-        return self.to(backend=name)  # type: ignore[no-any-return]
+        return self.to(backend=name)
 
     # Hooks.
 

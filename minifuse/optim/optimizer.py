@@ -51,6 +51,13 @@ Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]  # parameters, or groups
 UpdateRule = Callable[..., tuple[Array, ...]]
 
 
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message for an unknown name: the most similar known name, or all of them."""
+    known = list(known)
+    similar = get_close_matches(name, known, n=1)
+    return f"did you mean {similar[0]}?" if similar else f"expected one of {', '.join(known)}"
+
+
 class Optimizer:
     """Base class of optimizers: parameter groups with their settings, and the state of each parameter.
 
@@ -82,15 +89,12 @@ class Optimizer:
     def __init__(self, params: Params, flags: Mapping[str, object] = MappingProxyType({}), **settings: object) -> None:
         if unknown := [name for name in flags if name not in (*IMPLEMENTATION_FLAGS, "maximize", "differentiable")]:
             names = [*settings, *IMPLEMENTATION_FLAGS, "maximize"]
-            similar = get_close_matches(unknown[0], names, n=1) or [", ".join(names)]
-            raise TypeError(f"{self._name}: got an unexpected argument {unknown[0]!r}; did you mean {similar[0]}?")
+            raise TypeError(f"{self._name}: got an unexpected argument {unknown[0]!r}; {suggest_name(unknown[0], names)}")
         if flags.get("differentiable"):
             raise ValueError(f"{self._name}: differentiable=True is not supported; write p = p - lr * g instead")
         self.defaults, self.param_groups = {**settings, "maximize": bool(flags.get("maximize", False))}, list[DynamicDict]()
         self.state: dict[Tensor, dict[str, Any]] = {}
-        if isinstance(params, Tensor):
-            raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
-        groups: list[Any] = list(params)
+        groups = self._list_groups(params)
         if not groups:
             raise ValueError(
                 f"{self._name}: got no parameters; write model.parameters(), again for each use: it is an iterator"
@@ -101,6 +105,14 @@ class Optimizer:
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    def _list_groups(self, params: object) -> list[Any]:
+        if isinstance(params, Tensor):
+            raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
+        if not isinstance(params, Iterable):
+            got = type(params).__name__
+            raise DTypeError(f"{self._name}: expected a list of parameters, got {got}; write model.parameters()")
+        return list(params)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a parameter group, which may have its own settings.
@@ -119,8 +131,7 @@ class Optimizer:
         """
         unknown = [name for name in group if name not in (*self.defaults, "params")]
         if unknown:
-            similar = get_close_matches(unknown[0], self.defaults, n=1) or [", ".join(self.defaults)]
-            raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; did you mean {similar[0]}?")
+            raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; {suggest_name(unknown[0], self.defaults)}")
         known_ids = {id(p) for other in self.param_groups for p in other["params"]}
         params = list(group["params"])
         for k, p in enumerate(params):

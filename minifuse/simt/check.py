@@ -14,7 +14,6 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from ..core.errors import (
     UnknownWordError,
     UnwrittenOutputError,
 )
+from ..runtime.script_environment import script_environment
 from . import run as run_kernel
 from . import trace as trace_kernel
 from .diagnostics import pluralize
@@ -346,18 +346,6 @@ def run_pytest(path: Path, arguments: Sequence[str]) -> int:
             f'{path.name} is a test file, and pytest is not installed; run: pip install "minifuse[test]"'
         ) from error
     return int(pytest.main([str(path), *arguments]))
-
-
-@contextmanager
-def script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Set `sys.argv` and `sys.path` as the Python interpreter would for the script."""
-    argv, folders = sys.argv, list(sys.path)
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.parent))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, folders
 
 
 def exit_code(error: SystemExit) -> int:

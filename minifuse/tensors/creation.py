@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..backends.registry import get_backend
+from ..backends.registry import backend_of_device, get_backend
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_tracer
 from ..core.dtypes import (
@@ -34,7 +34,7 @@ DLPACK_CUDA = 2  # the device type of CUDA in DLPack
 
 def backend_of(backend: str | None, device: object) -> str | None:
     """Return the name of the backend that a device of PyTorch stands for: "cpu", "cuda" or "cuda:1"; or the given name."""
-    return backend if device is None else str(device)
+    return backend if device is None else backend_of_device(device)
 
 
 def tensor(

@@ -8,6 +8,7 @@ import numpy as np
 from ..core.dtypes import DType, NumpyArray, as_dtype, as_number, float32
 from ..core.errors import DTypeError
 from ..core.indexing import Shape, ShapeLike, shape_of
+from ..core.keywords import refusing
 from .creation import DTypeLike, backend_of, tracer_for, wrap_array
 from .tensor import Tensor
 
@@ -124,6 +125,10 @@ def draw_floats(
     return draw(values, sizes, target, backend, requires_grad)
 
 
+GENERATOR = {"generator": "there is one generator: write mf.manual_seed(0), or with mf.get_rng_state and mf.set_rng_state"}
+
+
+@refusing(GENERATOR)
 def rand(
     *shape: ShapeLike,
     dtype: DTypeLike = None,
@@ -144,6 +149,7 @@ def rand(
     return draw_floats("random", shape, dtype, backend, requires_grad)
 
 
+@refusing(GENERATOR)
 def randn(
     *shape: ShapeLike,
     dtype: DTypeLike = None,

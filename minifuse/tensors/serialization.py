@@ -20,6 +20,7 @@ References
 import os
 import stat
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ import numpy as np
 from ..backends.registry import get_backend
 from ..core.dtypes import BY_NAME, NumpyArray
 from ..core.errors import CheckpointError, DTypeError, MissingPartError
+from ..core.keywords import refusing
 from ..runtime.atomic_files import reason, remedy, replace_content
 from .checkpoint_digests import DIGEST_KEY, DIGEST_PREFIX, contents_digest, digest_entry, header_digest
 from .checkpoint_trees import ONE_TENSOR, STATE_KEY, flatten_state, unflatten_state
@@ -113,10 +115,8 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
             raise DTypeError(
                 f"save: metadata {name!r} is {text!r:.40}, expected str keys and values; encode other values with json.dumps"
             )
+    check_tensors(tensors)
     for name, x in tensors.items():
-        check_tensor_name("save", name)
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0-d arrays 0-d
     format_names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
@@ -124,6 +124,21 @@ def save(tensors: Tensor | Mapping[str, Tensor], path: Target, metadata: Mapping
     write_file(
         import_safetensors().numpy.save(arrays, {**metadata, DIGEST_KEY: digest_entry(arrays, specs, metadata)}), path
     )
+
+
+def check_tensors(tensors: object) -> None:
+    """Raise DTypeError unless the argument of `save` is a dict of tensors."""
+    if not isinstance(tensors, Mapping):
+        advice = "x.state_dict()" if hasattr(tensors, "state_dict") else '{"x": mf.tensor(x)}'
+        raise DTypeError(f"save: got {type(tensors).__name__}, expected a dict of tensors; write mf.save({advice}, path)")
+    for name, x in tensors.items():
+        check_tensor_name("save", name)
+        if not isinstance(x, Tensor):
+            is_state = isinstance(x, Mapping | list | tuple | str | int | float | None)
+            advice = (
+                "write mf.save_state, which saves nested dicts, and mf.load_state" if is_state else "wrap it in mf.tensor"
+            )
+            raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; {advice}")
 
 
 def check_tensor_name(call: str, name: object) -> None:
@@ -137,6 +152,12 @@ def is_text(x: object) -> bool:
     return isinstance(x, str) and not any("\ud800" <= character <= "\udfff" for character in x)
 
 
+@refusing(
+    {
+        "map_location": 'leave it out: tensors are stored on the default backend, or write backend="cuda"',
+        **dict.fromkeys(("weights_only", "mmap"), "leave it out: a safetensors file holds no code"),
+    }
+)
 def load(path: Target, backend: str | None = None) -> Any:
     """Read all tensors of a safetensors file, written by `save`, PyTorch or another library.
 
@@ -383,6 +404,11 @@ def open_checkpoint(call: str, path: Target) -> Iterator[CheckpointFile]:
         with package.safe_open(path, framework="numpy") as file:
             yield CheckpointFile(call, path, file)
     except package.SafetensorError as error:
+        if zipfile.is_zipfile(path):
+            raise CheckpointError(
+                f"{call}: {path} is a zip file, as torch.save writes, and not a safetensors file; in PyTorch, write "
+                "safetensors.torch.save_file(model.state_dict(), path). Nothing was loaded"
+            ) from None
         message = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
             f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {message}. It is truncated, or of "
@@ -417,6 +443,6 @@ def import_safetensors() -> ModuleType:
     try:
         import safetensors
         import safetensors.numpy
-    except ImportError as error:
-        raise MissingPartError('checkpoints need the package safetensors: pip install "minifuse[train]"') from error
+    except ImportError:
+        raise MissingPartError("checkpoints need the package safetensors: pip install safetensors") from None
     return safetensors

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.base import Backend
-from ..backends.registry import backends, get_backend
+from ..backends.registry import backend_of_device, backends, get_backend
 from ..compiler.plan import Plan, call
 from ..compiler.tensor_meta import TensorMeta
 from ..core import dispatch
@@ -65,7 +65,11 @@ class Tensor(GradMethods):
     }
     _shard: "Shard | None"
 
-    def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
+    def __init__(self, buffer: MemoryBuffer, address: int = 0, meta: TensorMeta | None = None) -> None:
+        if meta is None:
+            raise TypeError(
+                "Tensor: a tensor is created by a function; write mf.tensor(data), or mf.empty(2, 3) for a shape"
+            )
         self.buffer, self.address, self.meta = buffer, address, meta
         self.grad = self.grad_fn = None
 
@@ -208,6 +212,7 @@ class Tensor(GradMethods):
         dtype: DType | str | type | None = None,
         backend: str | None = None,
         device: object = None,
+        non_blocking: bool = False,
     ) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
@@ -215,16 +220,18 @@ class Tensor(GradMethods):
         ----------
         targets
             A dtype or its name, or the name of a backend or of a device, in any order; also by keyword.
+        non_blocking
+            PyTorch's. No effect: a copy is complete when the call returns.
 
         Returns
         -------
         Tensor
             The tensor itself if nothing changes, else a copy. Gradients flow through it.
         """
-        backend = backend if device is None else str(device)
+        backend = backend if device is None else backend_of_device(device)
         for x in targets:
             if isinstance(x, str) and x not in BY_NAME:
-                if x not in (*backends(), "cpu") and not x.startswith("cuda:"):
+                if x not in (*backends(), "cpu") and x.partition(":")[0] != "cuda":
                     names = f"{', '.join(BY_NAME)}, or a backend: {', '.join(backends())}"
                     raise BackendError(f"to: got {x!r}, expected a dtype: {names}")
                 backend = x

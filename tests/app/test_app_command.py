@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import minifuse as mf
 from minifuse.cli import app as server
+from minifuse.cli import files
 from minifuse.cli.commands import app
 from minifuse.core.errors import MinifuseError, MissingPartError
 from tests.sources import ROOT
@@ -190,9 +191,9 @@ def test_missing_streamlit_error_names_the_extra(monkeypatch):
 
 
 def test_missing_pages_error_names_their_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(server, "VISUALIZER_FOLDERS", (tmp_path,))
+    monkeypatch.setattr(files, "VISUALIZER_FOLDERS", (tmp_path,))
     with pytest.raises(MissingPartError, match=re.escape(str(tmp_path))):
-        server.find_visualizer()
+        files.find_visualizer()
 
 
 def test_server_exit_is_reported_as_failure(monkeypatch):
@@ -308,7 +309,7 @@ def test_wheel_contains_the_visualizer(tmp_path):
     } <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
-        "from minifuse.cli.app import find_visualizer; from minifuse.cli.layout import describe_views; "
+        "from minifuse.cli.files import find_visualizer; from minifuse.cli.layout import describe_views; "
         "print(find_visualizer(), describe_views('2', ''))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -544,3 +544,12 @@ def test_a_kernel_of_values_that_the_compiler_adds_is_explained():
     add = mf.fuse(lambda x, i, y: mf.index_add(x, 0, i, y) + 1)
     inputs = [mf.rand(n, backend="cuda"), mf.zeros(n, dtype="int64", backend="cuda"), mf.rand(n, backend="cuda")]
     assert "inline" in str([x.text for x in add.explain(*inputs).steps])
+
+
+def test_the_headline_leaves_out_a_ratio_of_about_one():
+    report = mf.fuse(lambda x, y: (x @ x, y.exp() + 1)).explain(mf.ones(64, 64), mf.ones(4))
+    assert 1 < report.ratio < 1.05
+    assert "moved instead of" in str(report)
+    assert "times fewer" not in str(report)
+    report = mf.fuse(lambda x: x.exp() + 1).explain(mf.ones(64, 64))
+    assert "2 times fewer" in str(report)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from minifuse.cli import app as pages
-from minifuse.cli import bench
+from minifuse.cli import bench, files
 from minifuse.cli.bench import BenchRequest
 from minifuse.cli.commands import app
 from project.benchmarks.__main__ import parser
@@ -98,7 +97,7 @@ def test_json_and_a_file_are_one_too_many():
 
 
 def test_a_missing_benchmarks_folder_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(pages, "VISUALIZER_FOLDERS", (tmp_path,))
+    monkeypatch.setattr(files, "VISUALIZER_FOLDERS", (tmp_path,))
     told = invoke("host")
     assert told.exit_code == 2
     assert str(tmp_path) in told.stderr.replace("\n", "")

@@ -9,7 +9,9 @@ pytest.importorskip("typer", reason="needs minifuse[cli]")
 
 from typer.testing import CliRunner
 
+from minifuse.cli import simulation
 from minifuse.cli.commands import app
+from minifuse.recipes import MODULES
 from project.views import race, train
 from project.views.training import command
 
@@ -51,6 +53,7 @@ def test_the_line_of_a_run_trains_the_same(settings):
     ("arguments", "parts"),
     [
         (["train", "cats"], ["'cats'", "circle", "digits"]),
+        (["train", "gptt"], ["'gptt'", "a recipe (mlp, lenet, sentences, gpt) or a data set (simple", "did you mean gpt?"]),
         (["train", "xor", "--optimizer", "Sgd"], ["--optimizer 'Sgd'", "SGD with momentum"]),
         (["train", "xor", "--backend", "tpu"], ["tpu", "parallel"]),
         (["race", "a * b"], ["'a * b'", "a + b"]),
@@ -62,6 +65,19 @@ def test_an_invalid_request_names_a_valid_one(arguments, parts):
     assert result.exit_code == 2
     assert result.stdout == ""
     assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["xor"], ["mlp", "--out", "run"]])
+def test_training_in_the_interpreter_warns_first(arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(simulation, "is_simulated", lambda backend: True)
+    result = invoke("train", *arguments, "--epochs", "1")
+    assert "lane by lane in the interpreter, thousands of times slower than a GPU. Leave out --backend" in result.stderr
+
+
+def test_help_of_train_lists_the_recipes_and_the_data():
+    out = " ".join(invoke("train", "--help").stdout.replace("\u2502", "").split())
+    assert f"A recipe ({', '.join(MODULES)}) or data: {', '.join(train.SETS)}." in out
 
 
 def test_a_race_prints_every_backend_and_its_command():

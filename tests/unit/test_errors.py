@@ -118,12 +118,12 @@ SHAPES = {
     "matmul, inner sizes": (
         lambda o: o.a @ o.b[:, None],
         ShapeError,
-        "matmul: inner sizes differ, a has K=3 (shape (2, 3)), b has K=4 (shape (4, 1))",
+        "matmul: inner sizes differ, rows of a have 3 elements (shape (2, 3)), columns of b have 4 (shape (4, 1))",
     ),
     "matmul of vectors": (
         lambda o: o.v @ o.b,
         ShapeError,
-        "matmul: inner sizes differ, a has K=3 (shape (3,)), b has K=4 (shape (4,))",
+        "matmul: inner sizes differ, rows of a have 3 elements (shape (3,)), columns of b have 4 (shape (4,))",
     ),
     "matmul, 0-d": (lambda o: o.a @ o.n, ShapeError, "matmul: got shapes (2, 3) and ()", "use * for numbers"),
     "matmul, a number": (lambda o: 2 @ o.a, ShapeError, "matmul: got shapes () and (2, 3)", "use * for numbers"),
@@ -453,6 +453,7 @@ IN_PLACE = {
         lambda o: put(o.g, 0, 1.0),
         GradientError,
         "an in-place operation is not recorded",
+        "x = mf.where(mask, y, x) instead of x[...] = y",
         "mf.no_grad()",
     ),
     "value that wants a gradient": (
@@ -461,6 +462,7 @@ IN_PLACE = {
         "an in-place operation is not recorded",
         "shape (3,) requires a gradient",
     ),
+    "relu_ of a leaf": (lambda o: o.g.relu_(), GradientError, "x = x.relu() instead of x.relu_()"),
     "zero_ of a leaf": (lambda o: o.g.zero_(), GradientError, "an in-place operation is not recorded", "mf.no_grad()"),
     "values of another backend": (
         lambda o: o.v.copy_(o.p),

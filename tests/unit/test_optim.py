@@ -288,11 +288,13 @@ def test_a_state_of_others_is_an_error():
         ([], ValueError, "got no parameters"),
         (iter([]), ValueError, "got no parameters"),
         (parameter(1.0), DTypeError, "expected a list of parameters, got a tensor"),
+        (mf.nn.Linear(2, 2), DTypeError, r"expected a list of parameters, got Linear; write model.parameters\(\)"),
         ([1.0], DTypeError, "parameter 0 has type float, expected a tensor"),
         ([parameter(1.0), mf.ones(2)], GradientError, r"parameter 1, of shape \(2,\), does not require a gradient"),
         ([parameter(1.0) * 2], GradientError, "was computed from other tensors"),
         ([{"params": []}, {"params": [mf.ones(1)]}], GradientError, "does not require a gradient"),
         ([{"params": [parameter(1.0)], "lrr": 1}], ValueError, "unknown setting 'lrr'; did you mean lr?"),
+        ([{"params": [parameter(1.0)], "frobnicate": 1}], ValueError, "unknown setting 'frobnicate'; expected one of .*lr"),
         ([parameter(1.0)] * 2, ValueError, ", twice; pass it once"),
     ],
 )

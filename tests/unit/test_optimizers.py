@@ -127,6 +127,8 @@ def test_flags_that_choose_an_implementation_have_no_effect():
     p, optimizer = one_step("RAdam", foreach=True, fused=False, capturable=True)
     assert p.tolist() == one_step("RAdam")[0].tolist()
     assert "foreach" not in repr(optimizer)
+    with pytest.raises(TypeError, match=r"unexpected argument 'learning_rate'; expected one of lr, .*, foreach"):
+        one_step("RAdam", learning_rate=0.1)
     with pytest.raises(TypeError, match="unexpected argument 'foreac'; did you mean foreach"):
         one_step("RAdam", foreac=True)
 

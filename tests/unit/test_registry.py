@@ -35,6 +35,8 @@ def test_the_names():
     [
         (0, {"greenlet"}, True),
         (0, set(), False),
+        (0, {"numba_cuda"}, False),
+        (1, {"numba_cuda"}, False),
         (1, {"greenlet"}, False),
         (1, {"greenlet", "numba_cuda"}, True),
     ],

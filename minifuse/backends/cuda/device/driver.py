@@ -8,11 +8,12 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ....core.errors import CudaError, MissingPartError, OutOfMemoryError
+from ....core.errors import CudaError, MissingPartError, OutOfMemoryError, warn_user
 
 if TYPE_CHECKING:
     from cuda.bindings.driver import CUresult
@@ -49,7 +50,7 @@ class DriverInfo(NamedTuple):
 @cache
 def query_driver() -> DriverInfo:
     """Query the driver's library."""
-    if os.environ.get(SIMULATE_VARIABLE, "").lower() == "simulated":
+    if is_simulation_requested():
         return DriverInfo(0, 0, f"{SIMULATE_VARIABLE}=simulated is set")
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -62,6 +63,37 @@ def query_driver() -> DriverInfo:
     if status or library.cuDriverGetVersion(ctypes.byref(version)) or library.cuDeviceGetCount(ctypes.byref(count)):
         return DriverInfo(0, 0, f"the NVIDIA driver does not start (error {status})")
     return DriverInfo(count.value, version.value, "" if count.value else "the NVIDIA driver finds no GPU")
+
+
+def require_device() -> None:
+    """Raise an error if there is neither a GPU nor the package that the interpreter needs.
+
+    Raises
+    ------
+    MissingPartError
+        The machine has no GPU, and greenlet is not installed.
+    """
+    info = query_driver()
+    if not info.gpus and find_spec("greenlet") is None:
+        raise MissingPartError(
+            f'cuda: there is no CUDA device here ({info.reason}); write "cpu", or leave it out. To interpret CUDA kernels '
+            'on the CPU, far slower, run: pip install "minifuse[simt]"'
+        )
+
+
+def warn_if_interpreted() -> None:
+    """Warn that kernels run in the interpreter, if there is no GPU and nobody has asked for the interpreter."""
+    info = query_driver()
+    if not info.gpus and not is_simulation_requested() and find_spec("greenlet") is not None:
+        warn_user(
+            f"cuda: there is no GPU here ({info.reason}), so kernels are interpreted on the CPU, thousands of times slower; "
+            f'write "cpu" to compute, or set {SIMULATE_VARIABLE}=simulated to simulate a GPU without this warning'
+        )
+
+
+def is_simulation_requested() -> bool:
+    """Return True if the environment asks for the interpreter."""
+    return os.environ.get(SIMULATE_VARIABLE, "").lower() == "simulated"
 
 
 def require_cuda_packages(info: DriverInfo) -> None:

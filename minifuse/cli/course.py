@@ -21,6 +21,7 @@ from ..course.watch import is_untouched, untouched
 from .course_authoring import make_stubs, new_task, verify
 from .course_grading import grade, similar, workflow
 from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, Tasks, parse_path
+from .judging import judge_tasks
 from .output import new_console, print_json
 
 app = typer.Typer()
@@ -66,7 +67,7 @@ def check(
     root, chosen, out = workspace.find_folder(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
-    run = verdict_cache.run(root, chosen, effort=effort, is_strict=strict, time_s=limit)
+    run = judge_tasks(root, chosen, effort=effort, is_strict=strict, time_s=limit)
     for task, result in zip(chosen, run, strict=True):
         results.append(result)
         if not json:
@@ -103,8 +104,7 @@ def status(
     results |= verdict_cache.load_all(root, [task for task in all_tasks() if task.id not in results])
     changed = [task for task in all_tasks() if task.id not in results]
     if run and changed:
-        with out.status("checking ...") if not json else out.capture():
-            results |= {result.task: result for result in verdict_cache.run(root, changed, time_s=limit)}
+        results |= {result.task: result for result in judge_tasks(root, changed, time_s=limit)}
         changed = []
     if json:
         found = [result_facts(task, results.get(task.id) or Result(task.id, [], {})) for task in all_tasks()]
@@ -176,7 +176,7 @@ def quiz(
 def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S, tasks: Tasks = None) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)
-    (result,) = verdict_cache.run(root, [task], time_s=limit)
+    (result,) = judge_tasks(root, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
             f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"

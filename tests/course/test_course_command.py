@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,7 @@ from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import FILE, RIGHT, TASK, written
+from tests.course.terminal import Terminal
 from tests.sources import ROOT
 
 FEW = ("--examples", "5")
@@ -80,6 +83,38 @@ def test_check_stops_an_endless_loop(folder):
     assert result.exit_code == 1
     assert "stopped after 3 s; is there a loop that does not end?" in result.stdout
     assert "case  shape " in result.stdout
+
+
+ENDLESS = """
+def row_major_strides(shape):
+    while True:
+        try:
+            sum(range(100))
+        except BaseException:
+            pass
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_ctrl_c_in_a_check_prints_the_case_and_the_running_line(folder):
+    written(folder, ENDLESS)
+    it = Terminal("course", "check", "2.1", "--dir", str(folder))
+    it.until("judging 2.1 for 2 s: a row-major stride is the product of all sizes")
+    it.until("Ctrl-C stops it, and shows the line that is running")
+    assert re.search(r"case shape \(.*\)", it.seen)
+    it.process.send_signal(signal.SIGINT)
+    it.until("minifuse: stopped")
+    assert it.end() == (130, True)
+    report = it.seen.rpartition("2.1 Where an element is stored")[2]
+    assert re.search(r"stopped by Ctrl-C after \d+ s; is there a loop that does not end\?", report)
+    assert re.search(r"case +shape \(", report)
+    assert re.search(r"tensors\.py:\d+\r\n +(while True:|try:|sum\(range\(100\)\))", report)
+
+
+def test_check_shows_no_progress_where_errors_go_to_a_file(folder):
+    written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
+    command = [sys.executable, "-m", "minifuse", "course", "check", "2.1", "--dir", str(folder), "--limit", "2"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stderr == ""
 
 
 def test_strict_uses_nothing_from_the_oracle(folder):

@@ -284,6 +284,7 @@ def test_ctrl_c_stops_cleanly():
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert errors.splitlines()[-1] == "minifuse: stopped"
     assert "Traceback" not in errors
 
 

@@ -12,6 +12,7 @@ from rich.syntax import Syntax
 
 from ..core.errors import CourseError
 from ..course import report, verdict_cache, workspace
+from ..course.reading import locate
 from ..course.registry import all_tasks, task_named, tasks_of
 from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
@@ -143,6 +144,8 @@ def hint(
     """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
     out.print(report.render_hints(task, number))
+    for line in ["To read first:", *(f"  {locate(name)}" for name in task.reads)] if task.reads else ():
+        out.print(line, style="dim", soft_wrap=True)
     if number < len(report.hints_of(task)):
         out.print(f"\nMore: minifuse course hint {task.id} -n {number + 1}", style="dim")
 

@@ -120,11 +120,11 @@ def hints_of(task: Task) -> list[tuple[str, str]]:
 
 
 def render_hints(task: Task, number: int) -> RenderableType:
-    """Render the text of a task, its first `number` hints, and what to read."""
+    """Render the text of a task, and its first `number` hints."""
     parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), Text(task.text)]
     for kind, text in hints_of(task)[:number]:
         parts += ["", Text.assemble((f"{kind}. ", "bold"), text)]
-    return Group(*parts, Text(f"To read first: {', '.join(task.reads)}", style="dim"))
+    return Group(*parts)
 
 
 def render_status(

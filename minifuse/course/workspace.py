@@ -102,6 +102,9 @@ $ minifuse course quiz {first}          # a few questions on the page of a task
 |---|---|
 {modules}
 
+Each task has a page with a picture, an example and common mistakes; the last lines of `minifuse course hint {first}` say
+where it is.
+
 Begin with `{file}`. `pytest -m {mark}` works too, and `python train_digits.py` trains a network on the engine as it is.
 
 A file may import {imports} and

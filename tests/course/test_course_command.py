@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
-from minifuse.course import grade, registry, verdict_cache, workspace
+from minifuse.course import grade, reading, registry, verdict_cache, workspace
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
@@ -272,6 +273,33 @@ def test_each_hint_adds_to_the_one_before():
 
 
 # diff, reset, upgrade
+
+
+def test_a_hint_names_paths_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = course("hint", "2.1").stdout.partition("To read first:\n")[2].split()
+    paths = [(tmp_path / line).resolve() for line in lines if "/" in line]
+    assert [path.relative_to(ROOT).as_posix() for path in paths] == list(task_named("2.1").reads)
+
+
+@pytest.mark.parametrize(
+    ("urls", "place"),
+    [
+        (["Issues, https://a.example/b/issues", "Repository, https://a.example/b"], "https://a.example/b/blob/main/{}"),
+        (None, "{} of the repository"),
+    ],
+)
+def test_a_page_that_is_not_installed_is_in_the_repository(tmp_path, monkeypatch, urls, place):
+    metadata = Message()
+    for url in urls or ():
+        metadata["Project-URL"] = url
+    monkeypatch.setattr("minifuse.course.reading.ROOT", tmp_path)
+    monkeypatch.setattr("minifuse.course.reading.metadata", lambda name: metadata)
+    reading.repository.cache_clear()
+    try:
+        assert reading.locate("docs/course/0.1-operators.md") == place.format("docs/course/0.1-operators.md")
+    finally:
+        reading.repository.cache_clear()
 
 
 def test_diff_only_after_passing(folder):

@@ -117,7 +117,10 @@ TASK = Task(
         "in front, and put 0 where the small shape has a 1.",
         "docs/guide/layouts.md, and the page Broadcasting of `minifuse app`.",
     ),
-    reads=("docs/guide/layouts.md",),
+    reads=(
+        "docs/course/2.2-broadcasting.md",
+        "docs/guide/layouts.md",
+    ),
     checks=(
         agreement(
             FIT,

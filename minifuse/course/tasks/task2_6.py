@@ -224,7 +224,7 @@ TASK = Task(
         "minifuse/core/layout.py and minifuse/core/indexing.py do this for the library; `minifuse app`, page Storage and "
         "strides, plays any chain of views.",
     ),
-    reads=("docs/guide/layouts.md", "minifuse/core/layout.py", "minifuse/core/indexing.py"),
+    reads=("docs/course/2.6-slices.md", "docs/guide/layouts.md", "minifuse/core/layout.py", "minifuse/core/indexing.py"),
     checks=(
         in_turn(
             SLICED,

@@ -12,8 +12,9 @@ from rich.syntax import Syntax
 
 from ..core.errors import CourseError
 from ..course import report, verdict_cache, workspace
+from ..course.cases import counted
 from ..course.reading import locate
-from ..course.registry import all_tasks, task_named, tasks_of
+from ..course.registry import all_tasks, files, task_named, tasks_of
 from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
@@ -44,9 +45,10 @@ def init(
     tasks: Tasks = None,
 ) -> None:
     """Create a folder with all files of the course for your solutions."""
-    written_paths = workspace.init(folder)
+    workspace.init(folder)
     out = console()
-    out.print(f"{folder} is yours: {', '.join(path.name for path in written_paths)}", soft_wrap=True)
+    counts = f"{counted(len(files()), 'file')} for {counted(len(all_tasks()), 'task')}"
+    out.print(f"{folder} is yours: {counts}, README.md, and tests", soft_wrap=True)
     out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {all_tasks()[0].id}", soft_wrap=True)
 
 

@@ -59,6 +59,8 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     begun = course("init", place)
     assert begun.exit_code == 0
     assert f"cd '{place}'" in begun.stdout or f"cd {place} " in begun.stdout
+    counts = f"{len(registry.files())} files for {len(TASKS)} tasks"
+    assert f"{place} is yours: {counts}, README.md, and tests\n" in begun.stdout
     pending = course("check", "2.1", "--dir", place)
     assert pending.exit_code == 1
     assert "task 2.1a is still to be written; `minifuse course hint 2.1` helps" in pending.stdout
@@ -127,8 +129,9 @@ def test_strict_uses_nothing_from_the_oracle(folder):
 
 
 def test_wrong_folders_and_tasks_are_errors(tmp_path, folder):
+    (tmp_path / "other").mkdir()
     for arguments, message in [
-        (("check", "--dir", tmp_path), "is not a folder of the course; create one: minifuse course init DIR"),
+        (("check", "--dir", tmp_path / "other"), "is not a folder of the course; create one: minifuse course init DIR"),
         (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
         (("hint", "permutted"), "did you mean permuted?"),
         (("grade", tmp_path / "nowhere"), "is not a folder; write the path of the one with the student's files"),
@@ -140,12 +143,29 @@ def test_wrong_folders_and_tasks_are_errors(tmp_path, folder):
 
 @pytest.mark.parametrize("name", ["9.9", "zzz", "", " ", "über", "课程", "2.99", "9", "0x2", "-", "²"])
 @pytest.mark.parametrize("command", ["check", "hint", "diff", "reset", "watch", "grade"])
-def test_unknown_task_error_lists_the_tasks(folder, command, name):
+def test_unknown_task_error_shows_one_name_of_each_kind(folder, command, name):
     place = () if command == "hint" else (folder,) if command == "grade" else ("--dir", folder)
     error = course(command, *place, "--", name).exception if command != "grade" else course(command, folder, name).exception
     assert isinstance(error, CourseError)
-    assert f"there is no task {'or module ' * (command in ('check', 'grade'))}{name!r}; expected " in str(error)
-    assert ", ".join(task.id for task in TASKS) in str(error)
+    many = command in ("check", "grade")
+    assert f"there is no task {'or module ' * many}{name!r}; " in str(error)
+    module = ", a module such as 0" * many
+    assert f"xpected the number of a task, such as 0.1{module}, the name of its function, such as identity" in str(error)
+    assert "or its file, such as operators.py; `minifuse course status` lists all" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("0.11", "0.1"), ("broadcast_shap", "broadcast_shape"), ("operator.py", "operators.py")]
+)
+def test_unknown_task_error_begins_with_a_close_name(folder, name, near):
+    assert f"{name!r}; did you mean {near}? Expected" in str(course("check", name, "--dir", folder).exception)
+
+
+def test_a_file_is_a_name_of_its_tasks(folder):
+    assert [task.id for task in registry.tasks_of(["tensors.py"])] == ["2.1", "2.2", "2.3"]
+    assert task_named("operators.py").id == "0.1"
+    error = course("hint", "tensors.py").exception
+    assert str(error) == "tensors.py is a file of several tasks, expected a task; name one of 2.1, 2.2, 2.3"
 
 
 @pytest.mark.parametrize("command", ["hint", "diff", "reset", "watch"])
@@ -184,7 +204,29 @@ def test_an_empty_name_is_no_folder(folder, monkeypatch, command):
 def test_a_second_init_says_what_is_there(folder):
     error = course("init", folder).exception
     assert f"{folder} has operators.py and {len(workspace.fresh()) - 1} more files of the course already" in str(error)
+    assert f"to go on: cd {folder}; otherwise name another folder" in str(error)
     assert "minifuse course upgrade" in str(error)
+    (folder.parent / "README.md").write_text("")
+    assert "to go on" not in str(course("init", folder.parent).exception)
+
+
+def test_no_folder_is_created_in_a_folder_of_the_course(folder):
+    error = course("init", folder / "deeper" / "mine").exception
+    assert isinstance(error, CourseError)
+    assert str(error) == (
+        f"{folder / 'deeper' / 'mine'} would be in {folder}, which is a folder of the course already; begin there: "
+        "minifuse course check 0.1"
+    )
+    assert not (folder / "deeper").exists()
+
+
+def test_error_above_a_folder_of_the_course_names_it(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    error = course("check", "0.1").exception
+    assert str(error) == "the current folder is not a folder of the course, but mine in it is; run: cd mine"
+    workspace.init(folder.parent / "my second")
+    error = course("check", "--dir", folder.parent).exception
+    assert f"{folder.parent} is not a folder of the course, but mine, my second in it are; run: cd {folder}" in str(error)
 
 
 def test_results_cannot_be_written_to_a_folder(folder):

@@ -11,18 +11,18 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from ..core.errors import CourseError
-from ..course import report, verdict_cache, workspace
+from ..course import report, workspace
 from ..course.cases import counted
+from ..course.progress import known_results, next_task
 from ..course.reading import locate
 from ..course.registry import all_tasks, files, task_named, tasks_of
 from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
-from ..course.watch import is_untouched, untouched
 from .course_authoring import make_stubs, new_task, verify
 from .course_grading import grade, similar, workflow
-from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, Tasks, parse_path
+from .course_options import Folder, Json, Limit, OptionalTaskName, Strict, TaskName, TaskNames, Tasks, parse_path
 from .judging import judge_tasks
 from .output import new_console, print_json
 
@@ -76,9 +76,12 @@ def check(
         if not json:
             out.print(report.render_result(task, result))
             out.print()
+    has_passed = all(result.verdict == "passed" for result in results)
+    if has_passed and not json:
+        out.print(report.render_next(known_results(root) | {result.task: result for result in results}, chosen[-1]))
     if json:
         print_json([result_facts(task, result) for task, result in zip(chosen, results, strict=True)])
-    raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
+    raise typer.Exit(int(not has_passed))
 
 
 def result_facts(task: Task, result: Result) -> dict[str, object]:
@@ -103,8 +106,7 @@ def status(
     Runs nothing. A verdict is shown only while your file, the files that it imports and the course have not changed since.
     """
     root, out = workspace.find_folder(folder), console()
-    results = {task.id: untouched(task) for task in all_tasks() if is_untouched(root, task)}
-    results |= verdict_cache.load_all(root, [task for task in all_tasks() if task.id not in results])
+    results = known_results(root)
     changed = [task for task in all_tasks() if task.id not in results]
     if run and changed:
         results |= {result.task: result for result in judge_tasks(root, changed, time_s=limit)}
@@ -115,6 +117,7 @@ def status(
         return
     out.print(report.render_status(results, tasks=all_tasks(), missing=NOT_CHECKED))
     out.print(report.indent(report.render_progress(results)))
+    out.print(report.render_next(results))
     if changed:
         names = " ".join(task.id for task in changed)
         text = f"Not checked since the last change: {names}. `minifuse course status --run` checks these."
@@ -137,14 +140,21 @@ def watch(
     raise typer.Exit(run(workspace.find_folder(folder), None if name is None else task_named(name), limit, strict))
 
 
+def named_or_next(name: str | None) -> Task:
+    """Return the task with a name; for None, the first that is not known to pass in the folder of the course."""
+    if name is not None:
+        return task_named(name)
+    return next_task(known_results(workspace.find_folder(Path()))) or all_tasks()[-1]
+
+
 @app.command()
 def hint(
-    name: TaskName,
+    name: OptionalTaskName = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, max=4, help="1 to 4; the last is a first line.")] = 1,
     tasks: Tasks = None,
 ) -> None:
     """Print what a task asks for, and hints."""
-    task, out = task_named(name), console()
+    task, out = named_or_next(name), console()
     out.print(report.render_hints(task, number))
     for line in ["To read first:", *(f"  {locate(name)}" for name in task.reads)] if task.reads else ():
         out.print(line, style="dim", soft_wrap=True)
@@ -154,7 +164,7 @@ def hint(
 
 @app.command()
 def quiz(
-    name: TaskName,
+    name: OptionalTaskName = None,
     seed: Annotated[int | None, typer.Option(help="Seed of an earlier quiz to repeat. Default: a new one.")] = None,
     is_printed: Annotated[bool, typer.Option("--print", help="Print the questions, and do not ask.")] = False,
     answers: Annotated[bool, typer.Option("--answers", help="Print the questions and their answers.")] = False,
@@ -168,7 +178,7 @@ def quiz(
     from ..course.quizzes.quiz import draw_quiz
     from ..course.quizzes.session import print_quiz, quiz_facts, run
 
-    drawn = draw_quiz(task_named(name), secrets.randbelow(10_000) if seed is None else seed)
+    drawn = draw_quiz(named_or_next(name), secrets.randbelow(10_000) if seed is None else seed)
     if json:
         print_json(quiz_facts(drawn))
     elif is_printed or answers:

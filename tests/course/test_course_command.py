@@ -16,7 +16,8 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
-from minifuse.course import grade, reading, registry, verdict_cache, workspace
+from minifuse.course import grade, reading, registry, report, verdict_cache, workspace
+from minifuse.course.progress import next_task
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
@@ -67,7 +68,16 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     written(place)
     passed = course("check", "2.1", "--dir", place)
     assert passed.exit_code == 0, passed.stdout
-    assert "your functions were called: row_major_strides 60" in " ".join(passed.stdout.split())
+    assert "all hold in " in passed.stdout
+    last = [line.strip() for line in passed.stdout.splitlines()[-2:]]
+    assert last == ["Next: 2.2 Broadcasting, in tensors.py", "Quiz: minifuse course quiz 2.1"]
+
+
+def test_a_task_that_fails_or_json_names_no_next_task(folder):
+    assert "Next:" not in course("check", "2.1", "--dir", folder).stdout
+    written(folder)
+    assert "Next:" not in course("check", "2.1", "2.2", "--dir", folder, "--json").stdout
+    assert json.loads(course("check", "2.1", "--dir", folder, "--json").stdout)[0]["calls"]["row_major_strides"] == 60
 
 
 def test_check_prints_its_facts_as_json(folder):
@@ -102,9 +112,10 @@ def row_major_strides(shape):
 def test_ctrl_c_in_a_check_prints_the_case_and_the_running_line(folder):
     written(folder, ENDLESS)
     it = Terminal("course", "check", "2.1", "--dir", str(folder))
-    it.until("judging 2.1 for 2 s: a row-major stride is the product of all sizes")
+    it.until(" s: a row-major stride is the product of all sizes")
+    it.until("case shape (")
     it.until("Ctrl-C stops it, and shows the line that is running")
-    assert re.search(r"case shape \(.*\)", it.seen)
+    assert re.search(r"judging 2\.1 for \d+ s: a row", it.seen)
     it.process.send_signal(signal.SIGINT)
     it.until("minifuse: stopped")
     assert it.end() == (130, True)
@@ -253,7 +264,8 @@ def test_limit_is_a_finite_number_of_seconds(folder):
 def two_tasks(folder, tmp_path, monkeypatch):
     """A folder whose task 2.1 is right and 2.2 wrong, of a course that has these two, with an empty cache."""
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("minifuse.cli.course.all_tasks", lambda: (TASK, task_named("2.2")))
+    for module in ("minifuse.cli.course", "minifuse.course.progress"):
+        monkeypatch.setattr(f"{module}.all_tasks", lambda: (TASK, task_named("2.2")))
     return written(folder, "def broadcast_shape(a, b):\n    return a")
 
 
@@ -270,6 +282,8 @@ def test_status_shows_what_check_found_and_runs_nothing(two_tasks, monkeypatch):
     assert "not yet right" in result.stdout
     assert f"{TASK.points} of {sum(task.points for task in TASKS)} points, 1 of {len(TASKS)} tasks" in result.stdout
     assert "Not checked" not in result.stdout
+    assert "Next: 2.2 Broadcasting, in tensors.py" in result.stdout
+    assert "Quiz:" not in result.stdout
     facts = json.loads(course("status", "--dir", two_tasks, "--json").stdout)
     assert [(one["verdict"], one["points"], one["of"]) for one in facts] == [("passed", 4, 4), ("failed", 0, 3)]
     assert [check["of"] for check in facts[0]["points_of_checks"]] == [1, 1, 1, 1]
@@ -315,6 +329,24 @@ def test_each_hint_adds_to_the_one_before():
 
 
 # diff, reset, upgrade
+
+
+def test_hint_and_quiz_without_a_name_are_for_the_first_open_task(two_tasks, monkeypatch):
+    course("check", "2", "--dir", two_tasks)
+    monkeypatch.chdir(two_tasks)
+    assert course("hint").stdout.startswith("2.2 Broadcasting\n")
+    assert course("quiz", "--print").stdout.startswith("2.2 Broadcasting ")
+
+
+def test_next_is_after_the_task_then_before_it_then_nothing():
+    first, second, *_, last = TASKS
+    results = {task.id: Result(task.id, [Outcome("right", "passed")], {}) for task in TASKS if task is not second}
+    assert next_task({}, first) is second
+    assert next_task(results) is second
+    assert next_task(results, last) is second
+    results[second.id] = results[first.id]
+    assert next_task(results, last) is None
+    assert report.to_plain_text(report.render_next(results)) == "  Every task passes.\n"
 
 
 def test_a_hint_names_paths_of_this_machine(tmp_path, monkeypatch):

@@ -96,6 +96,17 @@ def test_unchanged_tasks_are_pending_without_a_run(folder):
     assert watch.running is MAP
 
 
+def test_watch_begins_with_the_known_results(folder):
+    results = {task.id: passed(task) for task in TASKS if task is not MAP}
+    watch = Watch(folder, known=results)
+    assert watch.task is watch.running is MAP
+    points = sum(task.points for task in TASKS)
+    assert f"{points - MAP.points} of {points} points, {len(TASKS) - 1} of {len(TASKS)} tasks" in text(watch)
+    watch.ended(failed(MAP))
+    assert watch.running is None
+    assert "minifuse course hint" not in text(watch)  # the key h is shown
+
+
 def test_watch_starts_with_the_given_task(folder):
     watch = Watch(folder, MAP)
     assert watch.running is watch.task is MAP

@@ -12,6 +12,7 @@ from ..core.errors import CourseError, NotDoneYet
 from .check import current, same
 from .messages import Opaque, text_of, type_name
 from .questions import loading
+from .questions.calling import ErrorName
 from .student_process import StudentProcess
 from .task import Check, Effort, Mistake, Task
 from .verdicts import Interrupted, Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
@@ -139,7 +140,7 @@ def describe_type_mismatch(got: object, expected: object, where: str = "it") -> 
     one, other = type(got), type(expected)
     plain = (bool, dict, float, int, list, str, tuple)
     is_iterable = got.is_iterable if isinstance(got, Opaque) else callable(getattr(got, "__iter__", None))
-    if one is not other and other in plain and (one in plain or is_iterable):
+    if one not in (other, ErrorName) and other in plain and (one in plain or is_iterable):
         verb = "returns a value" if where == "it" else "is"
         return f"{where} {verb} of type {type_name(got)}; expected {other.__name__}"
     if not isinstance(expected, list | tuple) or not isinstance(got, list | tuple) or one is not other:

@@ -59,14 +59,13 @@ def render_result(
 
 def render_checks(task: Task, result: Result) -> RenderableType:
     """Render a table of the checks of a task: verdict, name, and what it is worth. Checks that did not run are dim."""
-    table, points = Table.grid(padding=(0, 3, 0, 0)), points_of_checks(task)
-    worth = {name: f"{one:g} point{'s' * (one != 1)}" for name, one in points.items()}
+    table, points = Table.grid(padding=(0, 1, 0, 0)), points_of_checks(task)
+    worth = {name: f"  {one:g} point{'s' * (one != 1)}" for name, one in points.items()}
     for outcome in result.outcomes:
-        line = Text.assemble(sign(outcome.verdict), f" {outcome.check}")
-        table.add_row(line, Text(worth.get(outcome.check, ""), style="dim"))
+        table.add_row(sign(outcome.verdict), Text(outcome.check), Text(worth.get(outcome.check, ""), style="dim"))
     known = {outcome.check for outcome in result.outcomes}
     for name in [name for name in points if name not in known]:
-        table.add_row(Text(f"  {name}", style="dim"), Text(worth[name], style="dim"))
+        table.add_row("", Text(name, style="dim"), Text(worth[name], style="dim"))
     return table
 
 

@@ -90,6 +90,12 @@ def test_check_prints_its_facts_as_json(folder):
     assert list(facts["outcomes"][-1])[:4] == ["check", "verdict", "message", "case"]
 
 
+def test_a_long_name_of_a_check_hangs_under_its_text(folder):
+    lines = course("check", "0.2", "--dir", folder).stdout.splitlines()
+    assert any(line.startswith("  · each property is True for right operators, whatever the") for line in lines), lines
+    assert "    numbers" in [line.rstrip() for line in lines]
+
+
 def test_check_stops_an_endless_loop(folder):
     written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
     result = course("check", "2.1", "--dir", folder, "--limit", "3")

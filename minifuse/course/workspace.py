@@ -52,13 +52,19 @@ def stub(file: str) -> str:
 
 
 def first_lines_of_code(task: Task) -> list[str]:
-    """Return the first line of code of parts of a task, such as "2.2a rank = max(len(a), len(b))"; [] if none is kept."""
+    """Return the first line of code of parts of a task, such as "broadcast_shape: rank = max(len(a), len(b))"."""
     name = f"{task.file}.lines.txt"
     own, built_in = file_of_tasks("stubs", name), resources(__package__).joinpath("stubs", name)
     if own is None and not built_in.is_file():
         return []
     lines = (own or built_in).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if task_of(line) == task.id]
+    text = stub(task.file)
+    definitions = {slot: definition_of(text, slot) for slot in task.slots}
+    found = []
+    for part, _, line in (line.partition(" ") for line in lines if task_of(line) == task.id):
+        slot = next((slot for slot, definition in definitions.items() if f'todo("{part}")' in definition), part)
+        found.append(f"{slot}: {line}")
+    return found
 
 
 def reference(file: str) -> Path | None:

@@ -331,7 +331,7 @@ def test_each_hint_adds_to_the_one_before():
     assert "More: minifuse course hint 2.1 -n 2" in first
     assert "Where to look." in all_three
     assert "-n 4" in all_three
-    assert "A first line. 2.1a strides, step = [], 1" in course("hint", "2.1", "-n", "4").stdout
+    assert "A first line. row_major_strides: strides, step = [], 1" in course("hint", "2.1", "-n", "4").stdout
 
 
 # diff, reset, upgrade

@@ -4,7 +4,7 @@
 
 A picture is what the button "Save SVG" of a page of the app saves at an address of PICTURES, which includes the step. So a
 reader who opens that address sees the same state, and can play its other steps. The page of the task shows the picture with
-the sentence as its alternative text, and the address below it; tests compare all three.
+the sentence as its alternative text, and a link to the address below it; tests compare all three.
 """
 
 import sys

@@ -27,8 +27,9 @@ def main() -> None:
     except MinifuseError as error:
         sys.exit(f"minifuse: {error}")
     except KeyboardInterrupt:
-        sys.stderr.write("\nminifuse: stopped\n")
-        sys.exit(130)
+        from .output import report_interrupt
+
+        sys.exit(report_interrupt())
 
 
 def first_missing_package() -> str:

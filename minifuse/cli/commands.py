@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import __version__
-from .course_group import CourseGroup
+from .command_groups import CourseGroup, RootGroup
 
 if TYPE_CHECKING:
     from ..course.student_engine import StudentEngine
 
 
 app = typer.Typer(
+    cls=RootGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -11,16 +11,19 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from ..core.errors import CourseError
-from ..course import report, verdict_cache, workspace
-from ..course.registry import all_tasks, task_named, tasks_of
+from ..course import report, workspace
+from ..course.cases import counted
+from ..course.progress import known_results, next_task
+from ..course.reading import locate
+from ..course.registry import all_tasks, files, task_named, tasks_of
 from ..course.scoring import earned_points, points_of_task
 from ..course.student_process import TIME_S
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
-from ..course.watch import is_untouched, untouched
 from .course_authoring import make_stubs, new_task, verify
 from .course_grading import grade, similar, workflow
-from .course_options import Folder, Json, Limit, Strict, TaskName, TaskNames, Tasks, parse_path
+from .course_options import Folder, Json, Limit, OptionalTaskName, Strict, TaskName, TaskNames, Tasks, parse_path
+from .judging import judge_tasks
 from .output import new_console, print_json
 
 app = typer.Typer()
@@ -42,9 +45,10 @@ def init(
     tasks: Tasks = None,
 ) -> None:
     """Create a folder with all files of the course for your solutions."""
-    written_paths = workspace.init(folder)
+    workspace.init(folder)
     out = console()
-    out.print(f"{folder} is yours: {', '.join(path.name for path in written_paths)}", soft_wrap=True)
+    counts = f"{counted(len(files()), 'file')} for {counted(len(all_tasks()), 'task')}"
+    out.print(f"{folder} is yours: {counts}, README.md, and tests", soft_wrap=True)
     out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {all_tasks()[0].id}", soft_wrap=True)
 
 
@@ -66,15 +70,18 @@ def check(
     root, chosen, out = workspace.find_folder(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
-    run = verdict_cache.run(root, chosen, effort=effort, is_strict=strict, time_s=limit)
+    run = judge_tasks(root, chosen, effort=effort, is_strict=strict, time_s=limit)
     for task, result in zip(chosen, run, strict=True):
         results.append(result)
         if not json:
             out.print(report.render_result(task, result))
             out.print()
+    has_passed = all(result.verdict == "passed" for result in results)
+    if has_passed and not json:
+        out.print(report.render_next(known_results(root) | {result.task: result for result in results}, chosen[-1]))
     if json:
         print_json([result_facts(task, result) for task, result in zip(chosen, results, strict=True)])
-    raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
+    raise typer.Exit(int(not has_passed))
 
 
 def result_facts(task: Task, result: Result) -> dict[str, object]:
@@ -99,12 +106,10 @@ def status(
     Runs nothing. A verdict is shown only while your file, the files that it imports and the course have not changed since.
     """
     root, out = workspace.find_folder(folder), console()
-    results = {task.id: untouched(task) for task in all_tasks() if is_untouched(root, task)}
-    results |= verdict_cache.load_all(root, [task for task in all_tasks() if task.id not in results])
+    results = known_results(root)
     changed = [task for task in all_tasks() if task.id not in results]
     if run and changed:
-        with out.status("checking ...") if not json else out.capture():
-            results |= {result.task: result for result in verdict_cache.run(root, changed, time_s=limit)}
+        results |= {result.task: result for result in judge_tasks(root, changed, time_s=limit)}
         changed = []
     if json:
         found = [result_facts(task, results.get(task.id) or Result(task.id, [], {})) for task in all_tasks()]
@@ -112,6 +117,7 @@ def status(
         return
     out.print(report.render_status(results, tasks=all_tasks(), missing=NOT_CHECKED))
     out.print(report.indent(report.render_progress(results)))
+    out.print(report.render_next(results))
     if changed:
         names = " ".join(task.id for task in changed)
         text = f"Not checked since the last change: {names}. `minifuse course status --run` checks these."
@@ -134,22 +140,31 @@ def watch(
     raise typer.Exit(run(workspace.find_folder(folder), None if name is None else task_named(name), limit, strict))
 
 
+def named_or_next(name: str | None) -> Task:
+    """Return the task with a name; for None, the first that is not known to pass in the folder of the course."""
+    if name is not None:
+        return task_named(name)
+    return next_task(known_results(workspace.find_folder(Path()))) or all_tasks()[-1]
+
+
 @app.command()
 def hint(
-    name: TaskName,
+    name: OptionalTaskName = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, max=4, help="1 to 4; the last is a first line.")] = 1,
     tasks: Tasks = None,
 ) -> None:
     """Print what a task asks for, and hints."""
-    task, out = task_named(name), console()
+    task, out = named_or_next(name), console()
     out.print(report.render_hints(task, number))
+    for line in ["To read first:", *(f"  {locate(name)}" for name in task.reads)] if task.reads else ():
+        out.print(line, style="dim", soft_wrap=True)
     if number < len(report.hints_of(task)):
         out.print(f"\nMore: minifuse course hint {task.id} -n {number + 1}", style="dim")
 
 
 @app.command()
 def quiz(
-    name: TaskName,
+    name: OptionalTaskName = None,
     seed: Annotated[int | None, typer.Option(help="Seed of an earlier quiz to repeat. Default: a new one.")] = None,
     is_printed: Annotated[bool, typer.Option("--print", help="Print the questions, and do not ask.")] = False,
     answers: Annotated[bool, typer.Option("--answers", help="Print the questions and their answers.")] = False,
@@ -163,7 +178,7 @@ def quiz(
     from ..course.quizzes.quiz import draw_quiz
     from ..course.quizzes.session import print_quiz, quiz_facts, run
 
-    drawn = draw_quiz(task_named(name), secrets.randbelow(10_000) if seed is None else seed)
+    drawn = draw_quiz(named_or_next(name), secrets.randbelow(10_000) if seed is None else seed)
     if json:
         print_json(quiz_facts(drawn))
     elif is_printed or answers:
@@ -176,7 +191,7 @@ def quiz(
 def diff(name: TaskName, folder: Folder = Path(), limit: Limit = TIME_S, tasks: Tasks = None) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     root, task = workspace.find_folder(folder), task_named(name)
-    (result,) = verdict_cache.run(root, [task], time_s=limit)
+    (result,) = judge_tasks(root, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
             f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"

@@ -37,9 +37,13 @@ Folder = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
 TaskNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function, or 2 for a module.")
+    list[str] | None,
+    typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function or file, or 2 for a module."),
 ]
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function or file.")]
+OptionalTaskName = Annotated[
+    str | None, typer.Argument(metavar="[TASK]", help="A task, as 2.3. Default: the first that does not pass yet.")
+]
 Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after so many seconds of processor time.")]
 Strict = Annotated[
     bool,

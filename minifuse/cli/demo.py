@@ -1,8 +1,10 @@
 """`minifuse demo`: train a network to classify digits, then compare the backends on this network."""
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -22,9 +24,11 @@ MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
 PROGRESS_WIDTH = 60  # characters
 NEXT_COMMANDS = (
-    ("minifuse doctor", "checks this machine, and names the extras"),
-    ("minifuse equivalence", "compares every operator with NumPy"),
-    ("minifuse trace matmul", "shows the memory accesses of a CUDA kernel"),
+    ("app", "starts the visualizer"),
+    ("course init my-engine", "begins the course"),
+    ("doctor", "checks this machine and the extras"),
+    ("equivalence", "compares every operator with NumPy"),
+    ("trace matmul", "shows the accesses of a CUDA kernel"),
 )
 
 
@@ -120,10 +124,19 @@ def describe_comparison(rows: Sequence[BackendResult]) -> InspectionReport:
         f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}.",
     ]
     title = f"the same network on {COMPARED_DIGITS} digits"
-    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], NEXT_COMMANDS, 2, False)
+    commands = [(f"{program_name()} {arguments}", purpose) for arguments, purpose in NEXT_COMMANDS]
+    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], commands, 2, False)
     return InspectionReport(
         "", {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": [following]}
     )
+
+
+def program_name() -> str:
+    """Return what to write for minifuse in this terminal: its name, or its path if its environment is not activated."""
+    if shutil.which("minifuse"):
+        return "minifuse"
+    script = Path(sys.argv[0])
+    return str(script) if script.stem == "minifuse" else f"{sys.executable} -m minifuse"
 
 
 def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:

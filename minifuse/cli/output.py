@@ -15,14 +15,15 @@ from ..inspect.report import WIDTH, Column, InspectionReport, Line, ReportTable,
 if TYPE_CHECKING:
     from rich.console import Console
 
+EXIT_INTERRUPTED = 130  # the exit status of a program that Ctrl-C has ended
 STYLE_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}  # of ANSI escape sequences
 
 
-def new_console(*, is_quiet: bool = False) -> "Console":
+def new_console(*, is_quiet: bool = False, to_stderr: bool = False) -> "Console":
     """Return a console for reports, as wide as the terminal, and at most WIDTH columns wide."""
     from rich.console import Console
 
-    return Console(width=min(WIDTH, Console().width), highlight=False, quiet=is_quiet)
+    return Console(width=min(WIDTH, Console().width), highlight=False, quiet=is_quiet, stderr=to_stderr)
 
 
 def print_report(report: InspectionReport | ReportTable, console: "Console") -> None:
@@ -66,6 +67,12 @@ def report_error(command: str, error: Exception, status: int = 2) -> int:
     """Print an error of a command in one line, and return the exit status."""
     sys.stderr.write(f"minifuse {command}: {error}\n")
     return status
+
+
+def report_interrupt() -> int:
+    """Print that Ctrl-C stopped the command, and return the exit status."""
+    sys.stderr.write("\nminifuse: stopped\n")
+    return EXIT_INTERRUPTED
 
 
 def overview_table(rows: Iterable[tuple[str, str, str]]) -> ReportTable:

@@ -23,12 +23,11 @@ from ..training.progress import show_progress
 from ..training.run_folder import CONFIG, CURVES
 from .launch import LaunchRequest
 from .launch import run as launch
-from .output import new_console, print_json, report_error
+from .output import EXIT_INTERRUPTED, new_console, print_json, report_error
 from .simulation import warn_of_simulation
 
 RUNS = Path("runs")
 COMMAND = Path(__file__).parents[1] / "__main__.py"
-EXIT_INTERRUPTED = 130  # exit status after Ctrl-C
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from ..training import Trainer
 from ..training.progress import new_progress_bar
 from . import explain
 from .files import RequestError
-from .output import new_console, print_json, report_error
-from .recipes import EXIT_INTERRUPTED
+from .output import EXIT_INTERRUPTED, new_console, print_json, report_error
 from .simulation import is_simulated
 
 NAMES = ("demo", *MODULES)

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
 from ..course import verdict_cache
+from ..course.progress import known_results, untouched_results
 from ..course.runner import TaskRun
 from ..course.task import Effort, Task
 from ..course.verdicts import Result
@@ -49,7 +50,9 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
     listeners: list[threading.Thread] = []
     try:
         with read_single_keys() as has_keys:
-            watch = Watch(folder, first, visualizer.address)
+            watch = Watch(
+                folder, first, visualizer.address, untouched_results(folder) if is_strict else known_results(folder)
+            )
             listeners.append(listen(watch_files, folder, events, stop))
             if has_keys:
                 listeners.append(listen(watch_keys, events, stop))

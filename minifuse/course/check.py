@@ -18,7 +18,7 @@ from .asked_once import once
 from .questions.calling import Raised, answer_each
 from .student_process import StudentProcess
 from .task import Check, Effort
-from .verdicts import Refused, Stopped, StudentError, TimedOut, Wrong
+from .verdicts import Refused, StudentError, Wrong
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -89,14 +89,16 @@ def agreement(
 
     def answers(student: StudentProcess, effort: Effort, drawn: Sequence[CaseT]) -> Iterator[Any]:
         """Yield the answers to cases, which are asked in one question or one by one."""
-        sent = (send(case) if send else case for case in drawn)
         if at_once:
             current[0] = f"one of {len(drawn)} cases; the first is {describe(drawn[0])}"
             question = (ask, cases, also, large, share, send, effort)
             each = partial(answer_each, ask)
+            sent = (send(case) if send else case for case in drawn)
             yield from once(student, question, lambda: student.ask(each, list(sent), keeps_case=True))
         else:
-            yield from (student.ask(ask, case, keeps_case=True) for case in sent)
+            for case in drawn:
+                current[0] = describe(case)
+                yield student.ask(ask, send(case) if send else case, keeps_case=True)
 
     def first_wrong(student: StudentProcess, effort: Effort, drawn: Sequence[CaseT]) -> CaseT | None:
         """Ask cases, and return the first with a wrong answer."""
@@ -106,9 +108,6 @@ def agreement(
                 answer = next(found)
                 if not is_right(read_answer(read, case, answer) if read else answer, expect(case)):
                     return case
-            except (Stopped, TimedOut):
-                current[0] = current[0] or describe(case)
-                raise
             except Exception:  # the search has it as well, with its case
                 return case
         return None

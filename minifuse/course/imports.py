@@ -65,8 +65,8 @@ class Assignment(Protocol):
         """Return the modules that the file may import besides COMMON."""
 
 
-def parse_file(path: Path) -> ast.Module:
-    """Parse a student's file.
+def parse_file(path: Path, task_id: str) -> ast.Module:
+    """Parse a student's file, of which a task is a part.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def parse_file(path: Path) -> ast.Module:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise CourseError(f"{path.name} is missing; `minifuse course reset` with the task brings it back") from None
+        raise CourseError(f"{path.name} is missing; `minifuse course reset {task_id}` brings it back") from None
     except OSError as error:
         raise CourseError(f"{path.name} cannot be read: {error.strerror}") from None
     try:

@@ -12,9 +12,10 @@ from ..core.errors import CourseError, NotDoneYet
 from .check import current, same
 from .messages import Opaque, text_of, type_name
 from .questions import loading
+from .questions.calling import ErrorName
 from .student_process import StudentProcess
 from .task import Check, Effort, Mistake, Task
-from .verdicts import Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
+from .verdicts import Interrupted, Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
 
 MAX_VALUE_LENGTH = 300  # characters
 MAX_TEXT_BESIDE_DRAWING = 60  # characters of a value that a drawing shows, too
@@ -52,7 +53,14 @@ def judge(
             begin(check.name)
         current[0] = ""
         student.drawn.begin(check.name)
-        outcome = outcome_of(check.name, partial(check.run, student, effort), student, task)
+        try:
+            outcome = outcome_of(check.name, partial(check.run, student, effort), student, task)
+        except KeyboardInterrupt:
+            lines = source_lines(student.interrupt(), student)
+            seconds = time.perf_counter() - started
+            message = f"stopped by Ctrl-C after {seconds:.0f} s; is there a loop that does not end?"
+            result.outcomes.append(Outcome(check.name, "timeout", message, current[0], lines=lines))
+            raise Interrupted(result) from None
         if check is load and outcome.verdict == "passed":
             continue
         if outcome.verdict not in ("passed", "pending"):
@@ -132,7 +140,7 @@ def describe_type_mismatch(got: object, expected: object, where: str = "it") -> 
     one, other = type(got), type(expected)
     plain = (bool, dict, float, int, list, str, tuple)
     is_iterable = got.is_iterable if isinstance(got, Opaque) else callable(getattr(got, "__iter__", None))
-    if one is not other and other in plain and (one in plain or is_iterable):
+    if one not in (other, ErrorName) and other in plain and (one in plain or is_iterable):
         verb = "returns a value" if where == "it" else "is"
         return f"{where} {verb} of type {type_name(got)}; expected {other.__name__}"
     if not isinstance(expected, list | tuple) or not isinstance(got, list | tuple) or one is not other:

@@ -17,6 +17,7 @@ RECORDS = {
     "ArrayFacts": "launch_facts",
     "Clipped": "questions.task7_4",
     "CompiledRun": "questions.parallel",
+    "ErrorName": "questions.calling",
     "Evaluation": "questions.task7_4",
     "Graph": "fusion",
     "Kernel": "fusion",

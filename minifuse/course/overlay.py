@@ -153,8 +153,8 @@ class Share:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.theirs)} of {len(self.theirs) + len(self.lent)} slots are yours, "
-            f"and {self.of_calls:.0%} of {self.calls + self.lent_calls:,} calls"
+            f"{len(self.theirs)} of the {len(self.theirs) + len(self.lent)} functions of the course that this run called "
+            f"are yours ({self.of_calls:.0%} of {self.calls + self.lent_calls:,} calls)"
         )
 
 

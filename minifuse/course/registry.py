@@ -54,26 +54,30 @@ def all_modules() -> dict[int, str]:
 
 
 def task_named(name: str) -> Task:
-    """Return the task with an id, a marker, or a slot.
+    """Return the task with an id, a marker, a slot, or a file.
 
     Parameters
     ----------
     name : str
-        "2.3", "task2_3", or the name of a function of the task.
+        "2.3", "task2_3", the name of a function of the task, or the file of one task.
 
     Raises
     ------
     CourseError
-        No task has this name.
+        No task has this name, or several.
     """
-    for task in all_tasks():
-        if name in (task.id, task.mark, *task.slots):
-            return task
+    tasks = with_name(name)
+    if len(tasks) == 1:
+        return tasks[0]
+    tasks = tasks or in_module(name)
+    if tasks:
+        kind = "a file of several tasks" if name == tasks[0].file else "a module"
+        raise CourseError(f"{name} is {kind}, expected a task; name one of {', '.join(task.id for task in tasks)}")
     raise unknown_name_error("task", name)
 
 
 def tasks_of(names: list[str]) -> list[Task]:
-    """Return the tasks with these ids, markers, slots or module numbers, each once; all tasks for an empty list.
+    """Return the tasks with these ids, markers, slots, files or module numbers, each once; all tasks for an empty list.
 
     Raises
     ------
@@ -82,11 +86,16 @@ def tasks_of(names: list[str]) -> list[Task]:
     """
     selected: dict[str, Task] = {}
     for name in names:
-        tasks = in_module(name) or [task for task in all_tasks() if name in (task.id, task.mark, *task.slots)]
+        tasks = in_module(name) or with_name(name)
         if not tasks:
             raise unknown_name_error("task or module", name)
         selected |= {task.id: task for task in tasks}
     return list(selected.values()) or list(all_tasks())
+
+
+def with_name(name: str) -> list[Task]:
+    """Return the task with this id, marker or slot, or the tasks of this file; an empty list if there is none."""
+    return [task for task in all_tasks() if name in (task.id, task.mark, task.file, *task.slots)]
 
 
 def in_module(number: str) -> list[Task]:
@@ -95,16 +104,15 @@ def in_module(number: str) -> list[Task]:
 
 
 def unknown_name_error(kind: str, name: str) -> CourseError:
-    """Return the error for an unknown name, with all names and the closest one."""
-    tasks = in_module(name)
-    if tasks:
-        return CourseError(f"{name} is a module, expected a task; name one of {', '.join(task.id for task in tasks)}")
-    by_id = [task.id for task in all_tasks()]
-    near = get_close_matches(name, [*by_id, *(slot for task in all_tasks() for slot in task.slots)], 1)
-    modules = f"a module ({', '.join(map(str, all_modules()))}), " if "module" in kind else ""
+    """Return the error for an unknown name, with the closest one, and one of each kind."""
+    first = all_tasks()[0]
+    names = [*(task.id for task in all_tasks()), *files(), *(slot for task in all_tasks() for slot in task.slots)]
+    near = get_close_matches(name, names, 1)
+    guess = f"did you mean {near[0]}? Expected" if near else "expected"
+    module = f", a module such as {first.module}" if "module" in kind else ""
     return CourseError(
-        f"there is no {kind} {name!r}; expected {modules}a task ({', '.join(by_id)}) or the name of its function"
-        + (f"; did you mean {near[0]}?" if near else "")
+        f"there is no {kind} {name!r}; {guess} the number of a task, such as {first.id}{module}, the name of its function, "
+        f"such as {first.slots[0]}, or its file, such as {first.file}; `minifuse course status` lists all"
     )
 
 

@@ -11,6 +11,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from .progress import next_task
+from .quizzes.quiz import tasks_with_quiz
 from .registry import all_modules, all_tasks
 from .scoring import count_points, points_of_checks, points_of_task
 from .task import Task
@@ -20,6 +22,7 @@ from .workspace import first_lines_of_code
 WIDTH = 80
 MAX_PRINTED_LINES = 8
 MAX_TITLE_LENGTH = 40  # with the arrow, sign and id before it; leaves room for the file and the verdict
+ADVICE = "minifuse course hint {}"
 SIGNS = {"passed": ("✓", "green"), "pending": ("·", "yellow"), "": (" ", "dim")}
 WRONG = ("✗", "red")
 VERDICT_LABELS = {"passed": "", "pending": "to be written", "failed": "not yet right", "timeout": "stopped"}
@@ -35,15 +38,19 @@ def indent(content: RenderableType | str, style: str = "") -> RenderableType:
     return Padding(Text(content, style=style) if isinstance(content, str) else content, (0, 0, 0, 2), expand=False)
 
 
-def render_result(task: Task, result: Result, address: str = "http://127.0.0.1:8501") -> RenderableType:
-    """Render the result of a task: a line for each check with its points, then the first failure."""
+def render_result(
+    task: Task, result: Result, address: str = "http://127.0.0.1:8501", advice: str = ADVICE
+) -> RenderableType:
+    """Render the result of a task: a line for each check with its points, then the first failure.
+
+    `address` is that of the visualizer, and `advice` the last line of a failure, with {} for the id of the task.
+    """
     parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), indent(render_checks(task, result))]
     failure = next((o for o in result.outcomes if o.verdict != "passed"), None)
     if failure is not None:
-        parts += ["", *render_outcome(task, failure, address)]
+        parts += ["", *render_outcome(task, failure, address, advice)]
     elif result.outcomes:
-        called = ", ".join(f"{slot} {count}" for slot, count in result.calls.items())
-        parts.append(indent(f"all hold in {result.seconds:.1f} s; your functions were called: {called}", "green"))
+        parts.append(indent(f"all hold in {result.seconds:.1f} s", "green"))
     else:
         parts.append(indent("no check ran, so nothing is known to be right", "red"))
     parts += [indent(note) for note in result.notes]
@@ -52,18 +59,17 @@ def render_result(task: Task, result: Result, address: str = "http://127.0.0.1:8
 
 def render_checks(task: Task, result: Result) -> RenderableType:
     """Render a table of the checks of a task: verdict, name, and what it is worth. Checks that did not run are dim."""
-    table, points = Table.grid(padding=(0, 3, 0, 0)), points_of_checks(task)
-    worth = {name: f"{one:g} point{'s' * (one != 1)}" for name, one in points.items()}
+    table, points = Table.grid(padding=(0, 1, 0, 0)), points_of_checks(task)
+    worth = {name: f"  {one:g} point{'s' * (one != 1)}" for name, one in points.items()}
     for outcome in result.outcomes:
-        line = Text.assemble(sign(outcome.verdict), f" {outcome.check}")
-        table.add_row(line, Text(worth.get(outcome.check, ""), style="dim"))
+        table.add_row(sign(outcome.verdict), Text(outcome.check), Text(worth.get(outcome.check, ""), style="dim"))
     known = {outcome.check for outcome in result.outcomes}
     for name in [name for name in points if name not in known]:
-        table.add_row(Text(f"  {name}", style="dim"), Text(worth[name], style="dim"))
+        table.add_row("", Text(name, style="dim"), Text(worth[name], style="dim"))
     return table
 
 
-def render_outcome(task: Task, outcome: Outcome, address: str) -> Iterable[RenderableType]:
+def render_outcome(task: Task, outcome: Outcome, address: str, advice: str = ADVICE) -> Iterable[RenderableType]:
     """Render the outcome of a check that did not pass."""
     if outcome.verdict == "pending":
         yield indent(outcome.message, "yellow")
@@ -90,7 +96,8 @@ def render_outcome(task: Task, outcome: Outcome, address: str) -> Iterable[Rende
         yield indent(Text.assemble((f"It looks as if {outcome.mistake}. ", "bold"), outcome.hint))
     if outcome.link:
         yield indent(f"See it: {address}/{outcome.link}   (minifuse app)", "dim")
-    yield indent(f"minifuse course hint {task.id}", "dim")
+    if advice:
+        yield indent(advice.format(task.id), "dim")
 
 
 def first_lines(text: str) -> str:
@@ -120,11 +127,11 @@ def hints_of(task: Task) -> list[tuple[str, str]]:
 
 
 def render_hints(task: Task, number: int) -> RenderableType:
-    """Render the text of a task, its first `number` hints, and what to read."""
+    """Render the text of a task, and its first `number` hints."""
     parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), Text(task.text)]
     for kind, text in hints_of(task)[:number]:
         parts += ["", Text.assemble((f"{kind}. ", "bold"), text)]
-    return Group(*parts, Text(f"To read first: {', '.join(task.reads)}", style="dim"))
+    return Group(*parts)
 
 
 def render_status(
@@ -154,6 +161,15 @@ def label_of(task: Task, result: Result | None, missing: str) -> str:
     points = points_of_task(task, result)
     is_part = points.got and (result.verdict != "passed" or points.got < points.of)
     return f"{points} points" if is_part else VERDICT_LABELS.get(result.verdict, result.verdict)
+
+
+def render_next(results: Mapping[str, Result], after: Task | None = None) -> RenderableType:
+    """Render the task that comes next, and the quiz of the one that has just passed."""
+    task = next_task(results, after)
+    if task is None:
+        return indent("Every task passes.", "bold")
+    quiz = f"\nQuiz: minifuse course quiz {after.id}" if after and after.id in tasks_with_quiz() else ""
+    return indent(f"Next: {task.id} {task.title}, in {task.file}{quiz}", "bold")
 
 
 def render_progress(results: Mapping[str, Result]) -> RenderableType:

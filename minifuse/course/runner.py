@@ -24,6 +24,7 @@ def run(
     runs_all_checks: bool = False,
     time_s: float = TIME_S,
     memory_bytes: int = MEMORY_BYTES,
+    begin: Callable[[str], None] | None = None,
     drawn: DrawnCases | None = None,
 ) -> Iterator[Result]:
     """Judge tasks one after the other, and yield the results.
@@ -40,6 +41,8 @@ def run(
         True to continue after a check that fails.
     time_s, memory_bytes : float, int
         The limits of the student's code, for each task.
+    begin : function, optional
+        Called with the name of each check before it runs.
     drawn : DrawnCases, optional
         The cases of earlier runs of the task, if it is only one. This run adds its own.
     """
@@ -52,6 +55,7 @@ def run(
             runs_all_checks=runs_all_checks,
             time_s=time_s,
             memory_bytes=memory_bytes,
+            begin=begin,
             drawn=drawn,
         ).result()
 
@@ -61,10 +65,8 @@ class TaskRun:
 
     Parameters
     ----------
-    folder, task, effort, is_strict, runs_all_checks, time_s, memory_bytes, drawn
+    folder, task, effort, is_strict, runs_all_checks, time_s, memory_bytes, begin, drawn
         As for `run`.
-    begin : function, optional
-        Called with the name of each check before it runs.
     """
 
     def __init__(

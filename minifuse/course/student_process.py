@@ -135,6 +135,15 @@ class StudentProcess:
             raise Wrong(CHANGED, kind="changed")
         return decode(answer["value"])
 
+    def interrupt(self) -> list[tuple[str, int]]:
+        """End the process, and return (file, line) of the student's code that was running, the innermost last."""
+        if not self._is_busy or os.name != "posix":
+            return []
+        os.kill(self._process.pid or 0, signal.SIGINT)
+        self._process.join(GRACE_S)
+        self._listener.join(GRACE_S)
+        return self._lines_in_traceback("(most recent call first):")
+
     def close(self) -> None:
         """End the process, and wait for it. A thread that waits for an answer then gets `Stopped`."""
         if not self._is_busy:
@@ -179,12 +188,15 @@ class StudentProcess:
         self._listener.join(GRACE_S)
         status = self._process.exitcode or 0
         if "Timeout (" in self._errors:  # from faulthandler: compiled code held the GIL, so the timer's thread could not run
-            places = re.findall(r'^  File "(.*)", line (\d+) in ', self._errors.rpartition("Timeout (")[2], re.MULTILINE)
-            lines = [(Path(file).name, int(line)) for file, line in places if Path(file).parent == self.folder]
-            return TimedOut(self.seconds, lines[::-1])
+            return TimedOut(self.seconds, self._lines_in_traceback("Timeout ("))
         how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         last = (self._errors.strip().splitlines() or ["it printed no error"])[-1]
         return Stopped(f"your code ended the whole process, {how}, before it could be judged: {last}")
+
+    def _lines_in_traceback(self, header: str) -> list[tuple[str, int]]:
+        """Return (file, line) of the student's code in the last traceback with a header of faulthandler."""
+        places = re.findall(r'^  File "(.*)", line (\d+) in ', self._errors.rpartition(header)[2], re.MULTILINE)
+        return [(Path(file).name, int(line)) for file, line in places if Path(file).parent == self.folder][::-1]
 
 
 def start_server() -> None:

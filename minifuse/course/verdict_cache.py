@@ -10,13 +10,14 @@ import ast
 import json
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..runtime import file_trust
@@ -194,14 +195,27 @@ def load_all(folder: Path, tasks: Iterable[Task]) -> dict[str, Result]:
 
 
 def run(
-    folder: Path, tasks: Iterable[Task], *, effort: Effort | None = None, is_strict: bool = False, time_s: float = TIME_S
+    folder: Path,
+    tasks: Iterable[Task],
+    *,
+    effort: Effort | None = None,
+    is_strict: bool = False,
+    time_s: float = TIME_S,
+    begin: Callable[[str], None] | None = None,
 ) -> Iterator[Result]:
-    """Judge tasks one after the other, until a check fails, and store and yield the results."""
+    """Judge tasks one after the other, until a check fails, and store and yield the results. See `runner.run`."""
     chosen = effort or Effort()
     for task in tasks:
         contents = contents_of(folder, task)
         drawn = drawn_cases(task) if chosen == Effort() else None
-        for result in runner.run(folder, [task], effort=chosen, is_strict=is_strict, time_s=time_s, drawn=drawn):
+        options: dict[str, Any] = {
+            "effort": chosen,
+            "is_strict": is_strict,
+            "time_s": time_s,
+            "begin": begin,
+            "drawn": drawn,
+        }
+        for result in runner.run(folder, [task], **options):
             if is_kept(result, chosen, is_strict, time_s):
                 store(folder, task, result, contents)
             yield result

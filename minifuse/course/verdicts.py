@@ -23,6 +23,14 @@ class TimedOut(BaseException):
         """(file, line) of the student's code that was running, the innermost last."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Raised when Ctrl-C ends the judging of a task. It has the result so far."""
+
+    def __init__(self, result: "Result") -> None:
+        super().__init__()
+        self.result = result
+
+
 class StudentError(Exception):
     """An exception that a student's code raised in its process."""
 

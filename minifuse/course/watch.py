@@ -5,8 +5,7 @@ running, number                     the task to judge now; a new number means th
 screen                              the content of the terminal
 """
 
-import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -15,10 +14,10 @@ from rich.text import Text
 
 from ..core.errors import MinifuseError
 from . import report, workspace
-from .imports import syntax_tree
+from .progress import is_same_code, next_task, parts, passes, text, untouched_results
 from .registry import all_tasks
 from .task import Task
-from .verdicts import Outcome, Result
+from .verdicts import Result
 
 KEYS = {
     "h": "hint",
@@ -39,16 +38,23 @@ class Watch:
     folder : Path
     first : Task or None
         The task to begin with. Default: the first one that does not pass.
+    known : mapping of str to Result, optional
+        Results that are known without a run, by the id of their task.
     show : function of a link
         Opens a page of the visualizer and returns a sentence with its address. Called when v is pressed.
     """
 
-    def __init__(self, folder: Path, first: Task | None = None, show: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        first: Task | None = None,
+        show: Callable[[str], str] = str,
+        known: Mapping[str, Result] | None = None,
+    ) -> None:
         self.folder, self._show = folder, show
-        self.task = first or all_tasks()[0]
-        self.results = {
-            task.id: untouched(task) for task in all_tasks() if task is not self.task and is_untouched(folder, task)
-        }
+        self.results = {**(untouched_results(folder) if known is None else known)}
+        self.task = first or next_task(self.results) or all_tasks()[0]
+        self.results.pop(self.task.id, None)
         self.running: Task | None = None
         """The task to judge now."""
         self.number = 0
@@ -123,12 +129,12 @@ class Watch:
         """Handle the result of a run."""
         self.results[result.task] = result
         if self._advances and self.passes(self.task):
-            self.task = next((task for task in all_tasks() if not self.passes(task)), self.task)
+            self.task = next_task(self.results) or self.task
         self._advance()
 
     def passes(self, task: Task) -> bool:
         """Return whether a task has passed."""
-        return task.id in self.results and self.results[task.id].verdict == "passed"
+        return passes(self.results, task)
 
     def _advance(self) -> None:
         """Request the next run."""
@@ -138,12 +144,11 @@ class Watch:
 
     def _next(self) -> None:
         """Go to the next task that does not pass, and judge it."""
-        at = all_tasks().index(self.task)
-        remaining = [task for task in (*all_tasks()[at + 1 :], *all_tasks()[:at]) if not self.passes(task)]
-        if not remaining:
+        following = next_task(self.results, self.task)
+        if following is None or following is self.task:
             self._message = "every task passes" if self.passes(self.task) else "all other tasks pass"
             return
-        self.task, self._view, self._advances = remaining[0], "result", False
+        self.task, self._view, self._advances = following, "result", False
         rest = [*([self.running] if self.running else []), *self._waiting]
         self._waiting = [self.task, *(task for task in rest if task is not self.task)]
         self._advance()
@@ -193,7 +198,7 @@ class Watch:
         if result is None:
             view: RenderableType = Text(f"{self.task.id} {self.task.title}", style="bold")
         else:
-            view = report.render_result(self.task, result)
+            view = report.render_result(self.task, result, advice="")  # the keys are shown
         hints = [Text.assemble((f"{kind}. ", "bold"), hint) for kind, hint in report.hints_of(self.task)[:number]]
         return Group(view, *(part for hint in hints for part in ("", report.indent(hint))))
 
@@ -217,39 +222,3 @@ def keys() -> RenderableType:
     return report.indent(
         Text.assemble(*[part for key, meaning in KEYS.items() for part in ((key, "bold"), f" {meaning}   ")])
     )
-
-
-def is_untouched(folder: Path, task: Task) -> bool:
-    """Return whether the functions of a task are those of the stub, so that it need not run."""
-    mine, first = parts(text(folder / task.file)), parts(workspace.stub(task.file).encode())
-    return all(is_same_code(mine.get(slot), first[slot]) for slot in task.slots)
-
-
-def untouched(task: Task) -> Result:
-    """Return the pending result of a task that is not changed yet."""
-    message = f"task {task.id} is still to be written; `minifuse course hint {task.id}` helps"
-    return Result(task.id, [Outcome(task.checks[0].name, "pending", message)], {})
-
-
-def text(path: Path) -> bytes:
-    """Return the bytes of a file; b"" if it cannot be read."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def parts(source: bytes) -> dict[str, ast.stmt]:
-    """Return the top-level definitions of a file as syntax trees; {} if it is not valid Python."""
-    tree = syntax_tree(source)
-    body = tree.body if tree else []
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-
-
-def is_same_code(one: object, other: object) -> bool:
-    """Return whether two parts of syntax trees are equal. Their first difference ends the comparison."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same_code, one, other))
-    if isinstance(one, ast.AST) and type(one) is type(other):
-        return all(is_same_code(getattr(one, name, None), getattr(other, name, None)) for name in one._fields)
-    return type(one) is type(other) and one == other

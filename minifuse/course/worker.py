@@ -6,9 +6,11 @@ values, comparisons and the reference answers of the task are in the judge's pro
 """
 
 import contextlib
+import faulthandler
 import io
 import json
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -118,6 +120,7 @@ def main(pipe: "Connection", errors: "Connection") -> None:
     if os.name == "posix":
         os.setsid()  # it does not receive Ctrl-C, and can be killed with what it starts
     os.dup2(errors.fileno(), 2)
+    report_line_of_interrupt()
     os.dup2(2, 1)  # code may write to the file descriptor itself
     setting: Setting = pipe.recv()
     sys.path[:] = [path for path in map(os.path.abspath, sys.path) if path != str(setting.folder)]
@@ -225,6 +228,13 @@ def report_end_of_time(setting: Setting, answers: Answers, output: CapturedOutpu
             os._exit(3)
 
     call_at_end(setting.seconds, report)
+
+
+def report_line_of_interrupt() -> None:
+    """Print the line that is running when the judge interrupts this process, and end it. No code can prevent it."""
+    if os.name == "posix":
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        faulthandler.register(signal.SIGINT, file=2, all_threads=False, chain=True)
 
 
 def lines_of_thread(thread: int | None, folder: Path) -> list[tuple[str, int]]:

@@ -6,6 +6,7 @@ The folder does not contain your progress: it is determined by running the check
 
 import ast
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import unified_diff
@@ -51,13 +52,19 @@ def stub(file: str) -> str:
 
 
 def first_lines_of_code(task: Task) -> list[str]:
-    """Return the first line of code of parts of a task, such as "2.2a rank = max(len(a), len(b))"; [] if none is kept."""
+    """Return the first line of code of parts of a task, such as "broadcast_shape: rank = max(len(a), len(b))"."""
     name = f"{task.file}.lines.txt"
     own, built_in = file_of_tasks("stubs", name), resources(__package__).joinpath("stubs", name)
     if own is None and not built_in.is_file():
         return []
     lines = (own or built_in).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if task_of(line) == task.id]
+    text = stub(task.file)
+    definitions = {slot: definition_of(text, slot) for slot in task.slots}
+    found = []
+    for part, _, line in (line.partition(" ") for line in lines if task_of(line) == task.id):
+        slot = next((slot for slot, definition in definitions.items() if f'todo("{part}")' in definition), part)
+        found.append(f"{slot}: {line}")
+    return found
 
 
 def reference(file: str) -> Path | None:
@@ -102,6 +109,9 @@ $ minifuse course quiz {first}          # a few questions on the page of a task
 |---|---|
 {modules}
 
+Each task has a page with a picture, an example and common mistakes; the last lines of `minifuse course hint {first}` say
+where it is.
+
 Begin with `{file}`. `pytest -m {mark}` works too, and `python train_digits.py` trains a network on the engine as it is.
 
 A file may import {imports} and
@@ -124,10 +134,16 @@ def init(folder: Path) -> list[Path]:
     Raises
     ------
     CourseError
-        One of the files exists, or the folder is not writable. Nothing is written then.
+        One of the files exists, the folder is inside another one of the course, or it is not writable. Nothing is written
+        then.
     """
     texts = fresh()
     check_absent(folder, texts)
+    if outer := next((parent for parent in absolute(folder).parents if (parent / STATE).is_dir()), None):
+        raise CourseError(
+            f"{folder} would be in {outer}, which is a folder of the course already; begin there: minifuse course check "
+            f"{all_tasks()[0].id}"
+        )
     with locked(folder):
         check_absent(folder, texts)  # another process may have been faster
         for name, text in texts.items():
@@ -140,8 +156,9 @@ def check_absent(folder: Path, names: Iterable[str]) -> None:
     """Raise `CourseError` if one of the files of a new folder exists."""
     if existing := [name for name in names if os.path.lexists(folder / name)]:
         others = f" and {len(existing) - 1} more files of the course" if len(existing) > 1 else ""
+        to_go_on = f"to go on: cd {shlex.quote(str(folder))}; otherwise " if (folder / STATE).is_dir() else ""
         raise CourseError(
-            f"{folder} has {existing[0]}{others} already, and nothing was written; name another folder, or use "
+            f"{folder} has {existing[0]}{others} already, and nothing was written; {to_go_on}name another folder, or use "
             f"`minifuse course upgrade` for a folder of an earlier version"
         )
 
@@ -226,7 +243,12 @@ def find_folder(folder: Path, advice: str = "leave --dir out inside of one") -> 
     for at in (place, *place.parents):
         if (at / STATE).is_dir():
             return at
-    raise CourseError(f"{folder} is not a folder of the course; create one: minifuse course init DIR")
+    name = folder if folder != Path() else "the current folder"
+    below = sorted(path.parents[1] for path in folder.glob(f"*/{PRISTINE}"))
+    if below:
+        names = f"{', '.join(one.name for one in below)} in it {'is' if len(below) == 1 else 'are'}"
+        raise CourseError(f"{name} is not a folder of the course, but {names}; run: cd {shlex.quote(str(below[0]))}")
+    raise CourseError(f"{name} is not a folder of the course; create one: minifuse course init DIR")
 
 
 def absolute(folder: Path) -> Path:

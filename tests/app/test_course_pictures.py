@@ -12,6 +12,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from project.course_pictures import FOLDER, PICTURES
+from project.gallery.page import APP, escape
 from project.screens import PAGES
 from tests.sources import ROOT
 
@@ -49,10 +50,10 @@ def test_picture_is_a_small_svg_without_scripts_and_links(task):
 
 
 @each_picture
-def test_page_has_the_picture_with_its_text_and_its_address(task):
+def test_page_has_the_picture_with_its_text_and_a_link_to_the_app(task):
     text = read_page(task)
     assert f"\n![{PICTURES[task].alt}](../images/course/{task}.svg)\n" in text
-    assert f"`/{PICTURES[task].address}`" in text
+    assert f" open [this picture in it]({APP}/{escape(PICTURES[task].address)})." in text
 
 
 def test_every_picture_belongs_to_a_task():

@@ -59,7 +59,11 @@ def test_a_module_can_be_done_alone(module, fresh):
 def test_missing_functions_are_lent_and_strict_names_them(fresh):
     lent = train(fresh, "--steps", "1")
     assert lent.returncode == 0, lent.stderr
-    assert re.search(r"^0 of \d+ slots are yours, and 0% of [\d,]+ calls$", lent.stdout, re.MULTILINE), lent.stdout
+    assert re.search(
+        r"^0 of the \d+ functions of the course that this run called are yours \(0% of [\d,]+ calls\)$",
+        lent.stdout,
+        re.MULTILINE,
+    ), lent.stdout
     task = task_named("4.5")
     for other in TASKS:
         if other.id not in ("1.4", "4.3"):
@@ -91,7 +95,9 @@ def test_students_code_alone_learns_digits(fresh):
     assert result.verdict == "passed", format_result(task, result)
     right, share, compiled = result.notes
     assert float(right.partition("%")[0]) >= 90
-    found = re.fullmatch(r"(\d+) of (\d+) slots are yours, and 100% of ([\d,]+) calls", share)
+    found = re.fullmatch(
+        r"(\d+) of the (\d+) functions of the course that this run called are yours \(100% of ([\d,]+) calls\)", share
+    )
     assert found, share
     assert found[1] == found[2]
     assert int(found[1]) > 30

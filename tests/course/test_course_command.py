@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -13,12 +16,14 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
-from minifuse.course import grade, registry, verdict_cache, workspace
+from minifuse.course import grade, reading, registry, report, verdict_cache, workspace
+from minifuse.course.progress import next_task
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.scoring import Points
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import FILE, RIGHT, TASK, written
+from tests.course.terminal import Terminal
 from tests.sources import ROOT
 
 FEW = ("--examples", "5")
@@ -55,13 +60,24 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     begun = course("init", place)
     assert begun.exit_code == 0
     assert f"cd '{place}'" in begun.stdout or f"cd {place} " in begun.stdout
+    counts = f"{len(registry.files())} files for {len(TASKS)} tasks"
+    assert f"{place} is yours: {counts}, README.md, and tests\n" in begun.stdout
     pending = course("check", "2.1", "--dir", place)
     assert pending.exit_code == 1
     assert "task 2.1a is still to be written; `minifuse course hint 2.1` helps" in pending.stdout
     written(place)
     passed = course("check", "2.1", "--dir", place)
     assert passed.exit_code == 0, passed.stdout
-    assert "your functions were called: row_major_strides 60" in " ".join(passed.stdout.split())
+    assert "all hold in " in passed.stdout
+    last = [line.strip() for line in passed.stdout.splitlines()[-2:]]
+    assert last == ["Next: 2.2 Broadcasting, in tensors.py", "Quiz: minifuse course quiz 2.1"]
+
+
+def test_a_task_that_fails_or_json_names_no_next_task(folder):
+    assert "Next:" not in course("check", "2.1", "--dir", folder).stdout
+    written(folder)
+    assert "Next:" not in course("check", "2.1", "2.2", "--dir", folder, "--json").stdout
+    assert json.loads(course("check", "2.1", "--dir", folder, "--json").stdout)[0]["calls"]["row_major_strides"] == 60
 
 
 def test_check_prints_its_facts_as_json(folder):
@@ -74,12 +90,51 @@ def test_check_prints_its_facts_as_json(folder):
     assert list(facts["outcomes"][-1])[:4] == ["check", "verdict", "message", "case"]
 
 
+def test_a_long_name_of_a_check_hangs_under_its_text(folder):
+    lines = course("check", "0.2", "--dir", folder).stdout.splitlines()
+    assert any(line.startswith("  · each property is True for right operators, whatever the") for line in lines), lines
+    assert "    numbers" in [line.rstrip() for line in lines]
+
+
 def test_check_stops_an_endless_loop(folder):
     written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
     result = course("check", "2.1", "--dir", folder, "--limit", "3")
     assert result.exit_code == 1
     assert "stopped after 3 s; is there a loop that does not end?" in result.stdout
     assert "case  shape " in result.stdout
+
+
+ENDLESS = """
+def row_major_strides(shape):
+    while True:
+        try:
+            sum(range(100))
+        except BaseException:
+            pass
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_ctrl_c_in_a_check_prints_the_case_and_the_running_line(folder):
+    written(folder, ENDLESS)
+    it = Terminal("course", "check", "2.1", "--dir", str(folder))
+    it.until(" s: a row-major stride is the product of all sizes")
+    it.until("case shape (")
+    it.until("Ctrl-C stops it, and shows the line that is running")
+    assert re.search(r"judging 2\.1 for \d+ s: a row", it.seen)
+    it.process.send_signal(signal.SIGINT)
+    it.until("minifuse: stopped")
+    assert it.end() == (130, True)
+    report = it.seen.rpartition("2.1 Where an element is stored")[2]
+    assert re.search(r"stopped by Ctrl-C after \d+ s; is there a loop that does not end\?", report)
+    assert re.search(r"case +shape \(", report)
+    assert re.search(r"tensors\.py:\d+\r\n +(while True:|try:|sum\(range\(100\)\))", report)
+
+
+def test_check_shows_no_progress_where_errors_go_to_a_file(folder):
+    written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
+    command = [sys.executable, "-m", "minifuse", "course", "check", "2.1", "--dir", str(folder), "--limit", "2"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stderr == ""
 
 
 def test_strict_uses_nothing_from_the_oracle(folder):
@@ -91,8 +146,9 @@ def test_strict_uses_nothing_from_the_oracle(folder):
 
 
 def test_wrong_folders_and_tasks_are_errors(tmp_path, folder):
+    (tmp_path / "other").mkdir()
     for arguments, message in [
-        (("check", "--dir", tmp_path), "is not a folder of the course; create one: minifuse course init DIR"),
+        (("check", "--dir", tmp_path / "other"), "is not a folder of the course; create one: minifuse course init DIR"),
         (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
         (("hint", "permutted"), "did you mean permuted?"),
         (("grade", tmp_path / "nowhere"), "is not a folder; write the path of the one with the student's files"),
@@ -104,12 +160,29 @@ def test_wrong_folders_and_tasks_are_errors(tmp_path, folder):
 
 @pytest.mark.parametrize("name", ["9.9", "zzz", "", " ", "über", "课程", "2.99", "9", "0x2", "-", "²"])
 @pytest.mark.parametrize("command", ["check", "hint", "diff", "reset", "watch", "grade"])
-def test_unknown_task_error_lists_the_tasks(folder, command, name):
+def test_unknown_task_error_shows_one_name_of_each_kind(folder, command, name):
     place = () if command == "hint" else (folder,) if command == "grade" else ("--dir", folder)
     error = course(command, *place, "--", name).exception if command != "grade" else course(command, folder, name).exception
     assert isinstance(error, CourseError)
-    assert f"there is no task {'or module ' * (command in ('check', 'grade'))}{name!r}; expected " in str(error)
-    assert ", ".join(task.id for task in TASKS) in str(error)
+    many = command in ("check", "grade")
+    assert f"there is no task {'or module ' * many}{name!r}; " in str(error)
+    module = ", a module such as 0" * many
+    assert f"xpected the number of a task, such as 0.1{module}, the name of its function, such as identity" in str(error)
+    assert "or its file, such as operators.py; `minifuse course status` lists all" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("0.11", "0.1"), ("broadcast_shap", "broadcast_shape"), ("operator.py", "operators.py")]
+)
+def test_unknown_task_error_begins_with_a_close_name(folder, name, near):
+    assert f"{name!r}; did you mean {near}? Expected" in str(course("check", name, "--dir", folder).exception)
+
+
+def test_a_file_is_a_name_of_its_tasks(folder):
+    assert [task.id for task in registry.tasks_of(["tensors.py"])] == ["2.1", "2.2", "2.3"]
+    assert task_named("operators.py").id == "0.1"
+    error = course("hint", "tensors.py").exception
+    assert str(error) == "tensors.py is a file of several tasks, expected a task; name one of 2.1, 2.2, 2.3"
 
 
 @pytest.mark.parametrize("command", ["hint", "diff", "reset", "watch"])
@@ -148,7 +221,29 @@ def test_an_empty_name_is_no_folder(folder, monkeypatch, command):
 def test_a_second_init_says_what_is_there(folder):
     error = course("init", folder).exception
     assert f"{folder} has operators.py and {len(workspace.fresh()) - 1} more files of the course already" in str(error)
+    assert f"to go on: cd {folder}; otherwise name another folder" in str(error)
     assert "minifuse course upgrade" in str(error)
+    (folder.parent / "README.md").write_text("")
+    assert "to go on" not in str(course("init", folder.parent).exception)
+
+
+def test_no_folder_is_created_in_a_folder_of_the_course(folder):
+    error = course("init", folder / "deeper" / "mine").exception
+    assert isinstance(error, CourseError)
+    assert str(error) == (
+        f"{folder / 'deeper' / 'mine'} would be in {folder}, which is a folder of the course already; begin there: "
+        "minifuse course check 0.1"
+    )
+    assert not (folder / "deeper").exists()
+
+
+def test_error_above_a_folder_of_the_course_names_it(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    error = course("check", "0.1").exception
+    assert str(error) == "the current folder is not a folder of the course, but mine in it is; run: cd mine"
+    workspace.init(folder.parent / "my second")
+    error = course("check", "--dir", folder.parent).exception
+    assert f"{folder.parent} is not a folder of the course, but mine, my second in it are; run: cd {folder}" in str(error)
 
 
 def test_results_cannot_be_written_to_a_folder(folder):
@@ -175,7 +270,8 @@ def test_limit_is_a_finite_number_of_seconds(folder):
 def two_tasks(folder, tmp_path, monkeypatch):
     """A folder whose task 2.1 is right and 2.2 wrong, of a course that has these two, with an empty cache."""
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("minifuse.cli.course.all_tasks", lambda: (TASK, task_named("2.2")))
+    for module in ("minifuse.cli.course", "minifuse.course.progress"):
+        monkeypatch.setattr(f"{module}.all_tasks", lambda: (TASK, task_named("2.2")))
     return written(folder, "def broadcast_shape(a, b):\n    return a")
 
 
@@ -192,6 +288,8 @@ def test_status_shows_what_check_found_and_runs_nothing(two_tasks, monkeypatch):
     assert "not yet right" in result.stdout
     assert f"{TASK.points} of {sum(task.points for task in TASKS)} points, 1 of {len(TASKS)} tasks" in result.stdout
     assert "Not checked" not in result.stdout
+    assert "Next: 2.2 Broadcasting, in tensors.py" in result.stdout
+    assert "Quiz:" not in result.stdout
     facts = json.loads(course("status", "--dir", two_tasks, "--json").stdout)
     assert [(one["verdict"], one["points"], one["of"]) for one in facts] == [("passed", 4, 4), ("failed", 0, 3)]
     assert [check["of"] for check in facts[0]["points_of_checks"]] == [1, 1, 1, 1]
@@ -233,10 +331,55 @@ def test_each_hint_adds_to_the_one_before():
     assert "More: minifuse course hint 2.1 -n 2" in first
     assert "Where to look." in all_three
     assert "-n 4" in all_three
-    assert "A first line. 2.1a strides, step = [], 1" in course("hint", "2.1", "-n", "4").stdout
+    assert "A first line. row_major_strides: strides, step = [], 1" in course("hint", "2.1", "-n", "4").stdout
 
 
 # diff, reset, upgrade
+
+
+def test_hint_and_quiz_without_a_name_are_for_the_first_open_task(two_tasks, monkeypatch):
+    course("check", "2", "--dir", two_tasks)
+    monkeypatch.chdir(two_tasks)
+    assert course("hint").stdout.startswith("2.2 Broadcasting\n")
+    assert course("quiz", "--print").stdout.startswith("2.2 Broadcasting ")
+
+
+def test_next_is_after_the_task_then_before_it_then_nothing():
+    first, second, *_, last = TASKS
+    results = {task.id: Result(task.id, [Outcome("right", "passed")], {}) for task in TASKS if task is not second}
+    assert next_task({}, first) is second
+    assert next_task(results) is second
+    assert next_task(results, last) is second
+    results[second.id] = results[first.id]
+    assert next_task(results, last) is None
+    assert report.to_plain_text(report.render_next(results)) == "  Every task passes.\n"
+
+
+def test_a_hint_names_paths_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = course("hint", "2.1").stdout.partition("To read first:\n")[2].split()
+    paths = [(tmp_path / line).resolve() for line in lines if "/" in line]
+    assert [path.relative_to(ROOT).as_posix() for path in paths] == list(task_named("2.1").reads)
+
+
+@pytest.mark.parametrize(
+    ("urls", "place"),
+    [
+        (["Issues, https://a.example/b/issues", "Repository, https://a.example/b"], "https://a.example/b/blob/main/{}"),
+        (None, "{} of the repository"),
+    ],
+)
+def test_a_page_that_is_not_installed_is_in_the_repository(tmp_path, monkeypatch, urls, place):
+    metadata = Message()
+    for url in urls or ():
+        metadata["Project-URL"] = url
+    monkeypatch.setattr("minifuse.course.reading.ROOT", tmp_path)
+    monkeypatch.setattr("minifuse.course.reading.metadata", lambda name: metadata)
+    reading.repository.cache_clear()
+    try:
+        assert reading.locate("docs/course/0.1-operators.md") == place.format("docs/course/0.1-operators.md")
+    finally:
+        reading.repository.cache_clear()
 
 
 def test_diff_only_after_passing(folder):

@@ -160,7 +160,7 @@ def test_what_is_written_is_used_and_the_rest_is_lent(fresh):
     share = engine.share()
     assert share.theirs == ("TensorMul", "add", "chain_rule", "tensor_zip", "unbroadcast")
     assert {"backpropagate", "mul", "broadcast_index", "TensorAdd", "topological_order"} <= set(share.lent)
-    assert str(share).startswith(f"5 of {5 + len(share.lent)} slots are yours, and ")
+    assert str(share).startswith(f"5 of the {5 + len(share.lent)} functions of the course that this run called are yours (")
 
 
 def test_a_function_that_is_wrong_gives_wrong_results(fresh):

@@ -1,8 +1,10 @@
 """Tasks in subprocesses: endless loops, exhausted memory, sudden exits, and the output of the student's code."""
 
 import json
+import shutil
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +14,14 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 from minifuse.course import compiled, worker
 from minifuse.course.judge import format_pair
 from minifuse.course.questions import loading
-from minifuse.course.registry import TASKS
+from minifuse.course.registry import TASKS, task_named
 from minifuse.course.runner import TaskRun, run, verify_result
 from minifuse.course.student_process import StudentProcess
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result, TimedOut
 from minifuse.course.worker import CapturedOutput
 from tests.course.folder import DETOUR, TASK, written
+from tests.course.make_stubs import REFERENCE
 
 DEF = "def permuted(x, dims):\n    "
 
@@ -40,6 +43,37 @@ def test_values_that_differ_are_shown_with_the_digits_that_differ():
     expected, got = format_pair((np.array([1.0]),), (np.array([1.0 + 1e-12]),))
     assert expected != got
     assert format_pair(np.array([1.0]), np.array([2.0])) == ("[1.]", "[2.]")
+
+
+RETURNS_NAME = """
+right = {0}
+
+def {0}(*arguments):
+    try:
+        return right(*arguments)
+    except (IndexError, ValueError) as error:
+        return {1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "slot", "returned", "expected", "got"),
+    [
+        ("2.2", "broadcast_shape", "None", "ValueError", "None"),
+        ("2.2", "broadcast_shape", "()", "ValueError", "()"),
+        ("2.6", "sliced", "arguments[0]", "IndexError", "no error"),
+        ("0.3", "zip_lists", "type(error).__name__", "ValueError", "'ValueError'"),
+    ],
+)
+def test_an_error_that_is_expected_is_shown_by_its_name(tmp_path, task, slot, returned, expected, got):
+    """An answer that says what the error is does not raise it."""
+    chosen = task_named(task)
+    folder = Path(shutil.copytree(REFERENCE, tmp_path / "mine"))
+    with (folder / chosen.file).open("a", encoding="utf-8") as file:
+        file.write(RETURNS_NAME.format(slot, returned))
+    (result,) = run(folder, [chosen], effort=Effort(60))
+    last = result.outcomes[-1]
+    assert (last.expected, last.got) == (expected, got), result.outcomes
 
 
 def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):

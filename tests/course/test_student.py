@@ -180,7 +180,7 @@ def test_an_empty_file_has_nothing_to_pass(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     result, text = judge_folder(tmp_path)
     assert result.verdict == "error"
-    assert "tensors.py is missing" in text
+    assert "tensors.py is missing; `minifuse course reset 2.1` brings it back" in text
 
 
 def test_a_file_of_another_encoding_is_told_the_line(tmp_path):

@@ -310,7 +310,7 @@ def test_the_command_runs_on_an_engine_and_says_its_share(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "yours" in result.stdout
     assert "Your engine: " in result.stderr
-    assert " slots are yours, and " in result.stderr
+    assert " functions of the course that this run called are yours (" in result.stderr
 
 
 RANKS = """

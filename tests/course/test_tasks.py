@@ -18,6 +18,7 @@ from minifuse.course.report import format_result
 from minifuse.course.task import Effort
 from tests.course.folder import judge
 from tests.course.make_stubs import REFERENCE, STUBS, stubs
+from tests.sources import ROOT
 
 ZOO = Path(__file__).with_name("zoo")
 PAGES = Path(__file__).parents[2] / "docs" / "course"
@@ -61,7 +62,7 @@ def test_stubs_are_the_references_without_their_solutions():
 def test_the_last_hint_is_a_first_line_of_code(task):
     kind, text = report.hints_of(task)[-1]
     assert kind == "A first line"
-    assert all(line.startswith(task.id) for line in text.splitlines() if not line.startswith(" "))
+    assert all(line.partition(": ")[0] in task.slots for line in text.splitlines() if not line.startswith(" "))
     assert len(text.splitlines()) <= 25
 
 
@@ -88,6 +89,8 @@ def test_every_task_has_a_page_in_the_list_of_pages(task):
     (page,) = PAGES.glob(f"{task.id}-*.md")
     assert page.read_text().startswith(f"# {task.id} {task.title}\n")
     assert f"- [{task.id} {task.title}]({page.name}): " in (PAGES / "README.md").read_text()
+    assert task.reads[0] == f"docs/course/{page.name}"
+    assert all((ROOT / name).is_file() for name in task.reads)
 
 
 @each_task

@@ -2,11 +2,9 @@
 
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from queue import SimpleQueue
 
 import pytest
@@ -22,6 +20,7 @@ from minifuse.course.report import to_plain_text
 from minifuse.course.verdicts import Outcome, Result
 from minifuse.course.watch import KEYS, Watch
 from tests.course.folder import FILE, TASK, written
+from tests.course.terminal import Terminal
 from tests.sources import ROOT
 
 MAP = task_named("2.3")
@@ -95,6 +94,17 @@ def test_unchanged_tasks_are_pending_without_a_run(folder):
     assert watch.running is TASK
     watch.ended(failed(TASK))
     assert watch.running is MAP
+
+
+def test_watch_begins_with_the_known_results(folder):
+    results = {task.id: passed(task) for task in TASKS if task is not MAP}
+    watch = Watch(folder, known=results)
+    assert watch.task is watch.running is MAP
+    points = sum(task.points for task in TASKS)
+    assert f"{points - MAP.points} of {points} points, {len(TASKS) - 1} of {len(TASKS)} tasks" in text(watch)
+    watch.ended(failed(MAP))
+    assert watch.running is None
+    assert "minifuse course hint" not in text(watch)  # the key h is shown
 
 
 def test_watch_starts_with_the_given_task(folder):
@@ -298,47 +308,6 @@ def test_watch_stores_results_for_status(folder, tmp_path, monkeypatch):
 # at a terminal
 
 
-class Terminal:
-    """A command at a terminal of 80 columns."""
-
-    def __init__(self, *command):
-        import termios
-
-        self.ours, self.its = os.openpty()
-        termios.tcsetwinsize(self.its, (50, 80))
-        self.before = termios.tcgetattr(self.its)
-        self.seen = ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "minifuse", *command],
-            stdin=self.its,
-            stdout=self.its,
-            stderr=self.its,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell ignores it for what runs behind it
-        )
-
-    def until(self, words, seconds=60):
-        """Read until the last screen has these words."""
-        end = time.monotonic() + seconds
-        while words not in " ".join(self.seen.rpartition("\x1b[2J")[2].split()):
-            assert time.monotonic() < end, f"no {words!r} in {self.seen[-3000:]}"
-            if select.select([self.ours], [], [], 0.1)[0]:
-                self.seen += re.sub(r"\x1b\[[0-9;]*m", "", os.read(self.ours, 1 << 16).decode(errors="replace"))
-
-    def press(self, key):
-        os.write(self.ours, key.encode())
-
-    def end(self):
-        """Its status, and whether the terminal is as it was."""
-        import termios
-
-        status = self.process.wait(60)
-        is_restored = termios.tcgetattr(self.its) == self.before
-        os.close(self.ours)
-        os.close(self.its)
-        return status, is_restored
-
-
 @pytest.mark.skipif(sys.version_info < (3, 11) or os.name == "nt", reason="needs a pseudo-terminal")
 def test_watch_in_a_terminal(folder):
     it = Terminal("course", "watch", "2.1", "--dir", str(folder))
@@ -361,6 +330,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(folder):
     it = Terminal("course", "watch", "2.1", "--dir", str(folder))
     it.until("task 2.1a is still to be written")
     it.process.send_signal(signal.SIGINT)
+    it.until("minifuse: stopped")
     assert it.end() == (130, True)
     assert "Traceback" not in it.seen
 

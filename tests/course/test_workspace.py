@@ -85,8 +85,9 @@ def test_unwritable_folder_is_an_error(tmp_path):
 def test_a_folder_is_found_from_within(folder, tmp_path):
     (folder / "deeper").mkdir()
     assert workspace.find_folder(folder / "deeper") == folder
+    (tmp_path / "other").mkdir()
     with pytest.raises(CourseError, match="is not a folder of the course; create one: minifuse course init DIR"):
-        workspace.find_folder(tmp_path)
+        workspace.find_folder(tmp_path / "other")
 
 
 # reset

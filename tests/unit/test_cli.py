@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -64,6 +65,29 @@ def test_the_demo_reports_that_cuda_is_simulated(simulated, monkeypatch):
     (row,) = [line for line in result.stdout.splitlines() if line.startswith("cuda (simulated)")]
     assert row.rstrip().endswith("-")  # no race
     assert "parallel is" in told.partition("The backends agree.")[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "script", "name"),
+    [
+        (True, ".venv/bin/minifuse", "minifuse"),
+        (False, ".venv/bin/minifuse", str(pathlib.PurePath(".venv/bin/minifuse"))),
+        (False, "minifuse/__main__.py", f"{sys.executable} -m minifuse"),
+    ],
+)
+def test_the_demo_names_commands_that_this_terminal_has(monkeypatch, path, script, name):
+    monkeypatch.setattr("shutil.which", lambda command: command if path else None)
+    monkeypatch.setattr(sys, "argv", [script])
+    report = demo.describe_comparison([demo.BackendResult("python", 0.0, 0.0, 1.0, 1.0)])
+    lines = ["".join(text for text, _ in line) for line in report.lines(200)]
+    commands = [line.strip() for line in lines[lines.index("Next") + 1 :]]
+    assert [line.removeprefix(f"{name} ").split()[0] for line in commands] == [
+        "app",
+        "course",
+        "doctor",
+        "equivalence",
+        "trace",
+    ]
 
 
 def test_the_demo_fits_a_terminal(monkeypatch):
@@ -284,6 +308,7 @@ def test_ctrl_c_stops_cleanly():
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert errors.splitlines()[-1] == "minifuse: stopped"
     assert "Traceback" not in errors
 
 

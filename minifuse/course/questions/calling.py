@@ -21,6 +21,15 @@ class Raised(NamedTuple):
     lines: list[tuple[str, int]]
 
 
+class ErrorName(NamedTuple):
+    """The name of an error that is raised in place of an answer: ErrorName("ValueError"), which prints as ValueError."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 def call_with_all(slot: str, student: Student, case: Sequence[object]) -> object:
     """Call a slot with the parts of the case as arguments."""
     return getattr(student, slot)(*case)

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ..student import Student
+from .calling import ErrorName
 
 Case = tuple[Any, ...]
 """The arguments of a slot, with the names of functions instead of functions."""
@@ -55,15 +56,15 @@ def call(slot: str, student: Student, case: Case) -> object:
 
 
 def or_value_error(function: Callable[..., Any], case: Case) -> object:
-    """Call a function; return "ValueError" if it raises ValueError."""
+    """Call a function; return the name of a ValueError if it raises one."""
     try:
         return function(*arguments(case))
     except ValueError:
-        return "ValueError"
+        return ErrorName("ValueError")
 
 
 def ask_lengths(slot: str, student: Student, case: Case) -> object:
-    """Return the answer of a slot, or "ValueError"."""
+    """Return the answer of a slot, or the name of its ValueError."""
     return or_value_error(getattr(student, slot), case)
 
 

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 from ...core.indexing import Shape
 from ..student import Student
+from .calling import ErrorName
 
 Two = tuple[Shape, Shape]
 
-
+UNFIT = ErrorName("ValueError")
 HASH_MODULUS = sys.hash_info.modulus  # ints that differ by it have equal hashes
 
 
@@ -20,12 +21,12 @@ def ask_shape(student: Student, case: Two) -> object:
     return student.broadcast_shape(*case)
 
 
-def shape_or_none(student: Student, case: Two) -> object:
-    """Return the student's broadcast shape; None if the function raises ValueError."""
+def shape_or_error(student: Student, case: Two) -> object:
+    """Return the student's broadcast shape, or the name of a ValueError."""
     try:
         return student.broadcast_shape(*case)
     except ValueError:
-        return None
+        return UNFIT
 
 
 def ask_index(student: Student, case: Two) -> object:

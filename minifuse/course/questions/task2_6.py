@@ -10,6 +10,7 @@ from ..student import Student
 from ..values import Values
 from ..variables import Context
 from ..verdicts import Wrong
+from .calling import ErrorName
 
 Index = Any
 """An int, a slice, Ellipsis, None, or a tuple of these."""
@@ -52,13 +53,13 @@ def shared_layout(view: object, x: Strided, name: str) -> object:
     return view[1:]
 
 
-def ask_error(student: Student, case: Slicing) -> str:
+def ask_error(student: Student, case: Slicing) -> ErrorName:
     """Return the name of the error that an index raises; "no error" if none."""
     try:
         student.sliced(*case)
     except (IndexError, ValueError, TypeError) as error:
-        return type(error).__name__
-    return "no error"
+        return ErrorName(type(error).__name__)
+    return ErrorName("no error")
 
 
 def ask_write(student: Student, case: Write) -> Array:

@@ -186,7 +186,7 @@ TASK = Task(
         "project/views/autodiff.py has the same for whole arrays, in `finite_differences`; the page Autodiff of `minifuse "
         "app` shows what it gives beside the real derivative.",
     ),
-    reads=("docs/guide/gradients.md", "project/views/autodiff.py"),
+    reads=("docs/course/1.1-numerical-derivative.md", "docs/guide/gradients.md", "project/views/autodiff.py"),
     checks=(
         agreement(SLOPE, points, ask, expect, describe=describe_case, agree=is_near, link=link_of),
         check_each(UNCHANGED, points, ask_calls, examine_xs, describe=describe_case, share=SHARE),

@@ -276,7 +276,7 @@ TASK = Task(
         "of task 0.1 are the answer already; exp and sigmoid can be told from their own value. Comparisons are flat.",
         "minifuse/core/operators.py has the derivatives of the whole library, beside the operators.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/core/operators.py"),
+    reads=("docs/course/1.2-scalar-functions.md", "docs/guide/gradients.md", "minifuse/core/operators.py"),
     checks=(
         each(VALUES, (*TWO, *ONE), calls, value, describe=describe_case),
         each(SLOPES, (*TWO, *ONE), calls, slopes, describe=describe_case, link=link_of),

@@ -92,7 +92,7 @@ TASK = Task(
         "whose variable is no constant.",
         "minifuse/core/autograd.py does this for each call, in `gradients`; an edge that is None stands for a constant.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/core/autograd.py"),
+    reads=("docs/course/1.3-chain-rule.md", "docs/guide/gradients.md", "minifuse/core/autograd.py"),
     checks=(
         agreement(
             PAIRS,

@@ -211,7 +211,12 @@ TASK = Task(
         "minifuse/core/interning.py has the order, minifuse/core/autograd.py the walk; "
         "the page Autodiff of `minifuse app` plays its steps.",
     ),
-    reads=("docs/guide/gradients.md", "minifuse/core/interning.py", "minifuse/core/autograd.py"),
+    reads=(
+        "docs/course/1.4-backpropagation.md",
+        "docs/guide/gradients.md",
+        "minifuse/core/interning.py",
+        "minifuse/core/autograd.py",
+    ),
     checks=(
         agreement(
             ORDER,

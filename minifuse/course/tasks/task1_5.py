@@ -251,7 +251,7 @@ TASK = Task(
         "docs/guide/training.md trains with the library; the page Train of `minifuse app` shows how the rate and the "
         "number of hidden units change what is learnt.",
     ),
-    reads=("docs/guide/training.md", "minifuse/optim/sgd.py"),
+    reads=("docs/course/1.5-scalar-network.md", "docs/guide/training.md", "minifuse/optim/sgd.py"),
     checks=(
         agreement(LAYER, layers, ask_layer, numbers_of, large=large_layers, describe=describe_layer),
         Check(DRAWN, are_drawn),

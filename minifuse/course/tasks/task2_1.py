@@ -119,7 +119,7 @@ TASK = Task(
         "row_major_strides: loop from the last dim to the first, and keep the product of the sizes so far.",
         "minifuse/core/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
     ),
-    reads=("docs/guide/layouts.md", "minifuse/core/layout.py"),
+    reads=("docs/course/2.1-indexing.md", "docs/guide/layouts.md", "minifuse/core/layout.py"),
     checks=(
         agreement(
             "a row-major stride is the product of all sizes after its dim",

@@ -75,12 +75,12 @@ def wide_place(random: Random) -> Two:
     return tuple(random.choice((n - 1, random.randrange(n))) for n in big), small[random.randrange(len(big)) :]
 
 
-def shape_or_none(case: Two) -> object:
-    """Return the right shape; None if there is none."""
+def shape_or_error(case: Two) -> object:
+    """Return the right shape, or the name of the ValueError if there is none."""
     try:
         return oracle.function("broadcast_shape")(*case)
     except ValueError:
-        return None
+        return task2_2.UNFIT
 
 
 def columns_of(case: Two) -> list[tuple[int, int]]:
@@ -88,10 +88,10 @@ def columns_of(case: Two) -> list[tuple[int, int]]:
     return list(zip(*[(*[1] * (max(map(len, case)) - len(x)), *x) for x in case], strict=True))
 
 
-def larger_if_one_is_1(case: Two) -> Shape | None:
-    """Return the larger size of each dim; None if two sizes differ and neither is 1."""
+def larger_if_one_is_1(case: Two) -> object:
+    """Return the larger size of each dim; the name of the ValueError if two sizes differ and neither is 1."""
     columns = columns_of(case)
-    return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(map(max, columns))
+    return task2_2.UNFIT if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(map(max, columns))
 
 
 def shape_from_the_front(case: Two) -> Shape | None:
@@ -117,7 +117,10 @@ TASK = Task(
         "in front, and put 0 where the small shape has a 1.",
         "docs/guide/layouts.md, and the page Broadcasting of `minifuse app`.",
     ),
-    reads=("docs/guide/layouts.md",),
+    reads=(
+        "docs/course/2.2-broadcasting.md",
+        "docs/guide/layouts.md",
+    ),
     checks=(
         agreement(
             FIT,
@@ -134,8 +137,8 @@ TASK = Task(
                 agreement(
                     name,
                     partial(pairs, fitting=False, least=least),
-                    task2_2.shape_or_none,
-                    shape_or_none,
+                    task2_2.shape_or_error,
+                    shape_or_error,
                     also=partial(at_random, partial(wide_pair, False, least)),
                     describe=lambda c: f"shapes {c[0]} and {c[1]}",
                     link=lambda c: broadcasting_link(*c),
@@ -175,7 +178,7 @@ TASK = Task(
         Mistake(
             "another error than ValueError is raised",
             "Expected ValueError: whoever calls waits for that.",
-            when=lambda w: bool(w.kind) and w.kind != "ValueError" and bool(w.lines) and shape_or_none(w.case) is None,
+            when=lambda w: w.kind not in ("", "ValueError") and bool(w.lines) and shape_or_error(w.case) == task2_2.UNFIT,
             check=UNFIT,
         ),
         Mistake(

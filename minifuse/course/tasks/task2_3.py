@@ -190,7 +190,7 @@ TASK = Task(
         "operand's element, after broadcasting the index; call fn, store. For reduce, an inner loop runs over the dim.",
         "minifuse/backends/python.py is the library's own specification of the same loops.",
     ),
-    reads=("minifuse/backends/python.py", "docs/guide/backends.md"),
+    reads=("docs/course/2.3-map-zip-reduce.md", "minifuse/backends/python.py", "docs/guide/backends.md"),
     checks=(
         in_turn(
             MAP,

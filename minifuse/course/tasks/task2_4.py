@@ -222,7 +222,12 @@ TASK = Task(
         "minifuse/ir/array_functions.py has the rules of the library's functions; docs/guide/layouts.md says what "
         "broadcasting repeats.",
     ),
-    reads=("docs/guide/layouts.md", "docs/guide/gradients.md", "minifuse/ir/array_functions.py"),
+    reads=(
+        "docs/course/2.4-tensor-functions.md",
+        "docs/guide/layouts.md",
+        "docs/guide/gradients.md",
+        "minifuse/ir/array_functions.py",
+    ),
     checks=(
         agreement(
             SUMMED,

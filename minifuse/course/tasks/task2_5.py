@@ -193,7 +193,7 @@ TASK = Task(
         "network, loss, backward, step. A rate of 0.5 to 1 and 24 to 32 hidden units do here.",
         "docs/guide/training.md trains with the library, minifuse/nn/layers.py has its layers.",
     ),
-    reads=("docs/guide/training.md", "minifuse/nn/layers.py"),
+    reads=("docs/course/2.5-tensor-network.md", "docs/guide/training.md", "minifuse/nn/layers.py"),
     checks=(
         in_turn(DRAWN, [Check(DRAWN, are_drawn), Check(DRAWN, check_draws)]),
         agreement(LAYER, layers, ask_layer, layer_outputs, describe=describe_layer),

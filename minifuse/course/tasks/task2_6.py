@@ -7,7 +7,7 @@ import numpy as np
 from .. import oracle
 from ..check import agreement, in_turn
 from ..draw import rows, strip
-from ..questions.calling import calls
+from ..questions.calling import ErrorName, calls
 from ..questions.task2_6 import (
     Backward,
     Pair,
@@ -61,12 +61,12 @@ def view_of(case: Slicing) -> object:
     return same_places(tuple(oracle.function("sliced")(*case)[1:]))
 
 
-def error_of(case: Slicing) -> str:
+def error_of(case: Slicing) -> ErrorName:
     """Return the name of the error that an index must raise."""
     try:
         oracle.function("sliced")(*case)
     except (IndexError, ValueError) as error:
-        return type(error).__name__
+        return ErrorName(type(error).__name__)
     raise AssertionError(f"{case[1]} is an index of shape {case[0].shape}")
 
 
@@ -187,13 +187,13 @@ def is_refused(wrong: Wrong) -> bool:
     x, index = wrong.case
     parts = index if isinstance(index, tuple) else (index,)
     ints = [(n, part) for n, part in zip(x.shape, parts, strict=False) if type(part) is int]
-    return wrong.got == "no error" and any(not -n <= part < n for n, part in ints)
+    return wrong.got == ErrorName("no error") and any(not -n <= part < n for n, part in ints)
 
 
 def takes_bool(wrong: Wrong) -> bool:
     """Return whether a bool in the index raised nothing."""
     index = wrong.case[1]
-    return wrong.got == "no error" and any(
+    return wrong.got == ErrorName("no error") and any(
         isinstance(part, bool) for part in (index if isinstance(index, tuple) else (index,))
     )
 
@@ -224,7 +224,7 @@ TASK = Task(
         "minifuse/core/layout.py and minifuse/core/indexing.py do this for the library; `minifuse app`, page Storage and "
         "strides, plays any chain of views.",
     ),
-    reads=("docs/guide/layouts.md", "minifuse/core/layout.py", "minifuse/core/indexing.py"),
+    reads=("docs/course/2.6-slices.md", "docs/guide/layouts.md", "minifuse/core/layout.py", "minifuse/core/indexing.py"),
     checks=(
         in_turn(
             SLICED,

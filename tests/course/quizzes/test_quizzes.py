@@ -294,6 +294,6 @@ def test_data_for_teachers_has_questions_and_answers():
 
 def test_an_unknown_task_is_refused_with_those_there_are():
     assert isinstance(course("9.9").exception, CourseError)
-    assert "there is no task '9.9'; expected a task (0.1, " in str(course("9.9").exception)
+    assert "there is no task '9.9'; expected the number of a task, such as 0.1, " in str(course("9.9").exception)
     with pytest.raises(CourseError, match=r"task 9\.9 has no quiz; there is one on 0\.1, 0\.2"):
         questions_on("9.9")

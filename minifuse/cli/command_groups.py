@@ -1,9 +1,22 @@
-"""The group of commands `minifuse course`, without importing them: they need the tasks, which take half a second."""
+"""The groups of commands: `minifuse`, and `minifuse course`, whose commands are imported when one of them is called."""
 
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from .output import report_interrupt
+
+
+class RootGroup(TyperGroup):
+    """All commands. Ctrl-C in one of them prints that it stopped; typer itself exits without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the command line names."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(report_interrupt()) from None
 
 
 class CourseGroup(TyperGroup):

@@ -45,7 +45,8 @@ def init(
     written_paths = workspace.init(folder)
     out = console()
     out.print(f"{folder} is yours: {', '.join(path.name for path in written_paths)}", soft_wrap=True)
-    out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {all_tasks()[0].id}", soft_wrap=True)
+    commands = (f"cd {shlex.quote(str(folder))}", f"minifuse course check {all_tasks()[0].id}")
+    out.print("\n  ".join(("Begin:", *commands)), soft_wrap=True)  # a line each: not all shells have &&
 
 
 @app.command()

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from rich.console import Group
 
+from ..core.errors import CourseError
 from . import oracle, workspace
 from .own_tasks import load
 from .quizzes.quiz import draw_question, questions_on, tasks_with_quiz
 from .registry import TASKS
 from .report import render_outcome, to_plain_text
 from .runner import run
-from .stub_regions import first_lines_of, stub_of
+from .stub_regions import check_regions, first_lines_of, stub_of
 from .task import Effort, Task
 from .task_folder import use
 from .verdicts import Result
@@ -82,6 +83,11 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
     def stub_problems() -> Iterator[str]:
         if not reference.is_file():
             yield f"reference/{task.file} is missing"
+            return
+        try:
+            check_regions(reference)
+        except CourseError as error:
+            yield str(error)
             return
         text = reference.read_text(encoding="utf-8")
         if stub_of(text) != stub.read_text(encoding="utf-8"):

@@ -1,6 +1,7 @@
 """A teacher's own tasks: the template, folders that are broken, and a class that is graded with them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -110,6 +111,29 @@ def test_a_requirement_that_is_not_met_is_named(own, file, old, new, requirement
     ((name, problems),) = [one for one in verify_tasks.requirements(own, task, FEW) if one[0].startswith(requirement)]
     found = "; ".join(problems())
     assert problem in found if problem else not found, f"{name}: {found}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    # end\n", "", "reference/other_sums.py, line 8: `# begin 2.11a` has no `# end`; write it below"),
+        ("    # end\n", "    # begin 2.11b\n    # end\n", "line 8: `# begin 2.11a` has no `# end`"),
+        ("# begin 2.11a", "# begin 2.11", "line 8: `# begin 2.11` names no part; expected the id of the task and a letter"),
+        ("# begin 2.11a", "", "`# end` has no `# begin`; write one above"),
+    ],
+)
+def test_a_part_without_its_marks_is_refused_and_no_stub_written(own, old, new, message):
+    replace(own / "reference" / "other_sums.py", old, new)
+    before = (own / "stubs" / "other_sums.py.txt").read_text()
+    with pytest.raises(CourseError, match=re.escape(message)):
+        course("make-stubs", "--tasks", own)
+    assert (own / "stubs" / "other_sums.py.txt").read_text() == before
+    use(own)
+    problems = dict(verify_tasks.requirements(own, task_named("2.11"), FEW))[
+        "the stub is the reference without its solutions"
+    ]
+    (problem,) = problems()
+    assert message in problem
 
 
 BROKEN = [

@@ -136,6 +136,33 @@ def test_a_part_without_its_marks_is_refused_and_no_stub_written(own, old, new, 
     assert message in problem
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        (
+            "questions/task2_11.py",
+            "student.other_sums(",
+            "student.other_sum(",
+            "questions/task2_11.py, line 8: AttributeError: other_sum; if that line is right, the returned value has a",
+        ),
+        (
+            "tasks/task2_11.py",
+            "st.integers(-9, 9)",
+            "st.integers(low, 9)",
+            "tasks/task2_11.py, line 20: NameError: name 'low' is not defined; if that line is right, the answer is of",
+        ),
+        ("oracle/task2_11.py", "np.cumsum(", "cumsum(", "oracle/task2_11.py, line 11: NameError: name 'cumsum'"),
+    ],
+    ids=["question", "cases", "oracle"],
+)
+def test_an_error_in_a_teachers_file_names_its_line(own, tmp_path, file, old, new, message):
+    replace(own / file, old, new)
+    use(own)
+    shutil.copy(own / "reference" / "other_sums.py", tmp_path)
+    (*_, last) = judge(tmp_path, task_named("2.11"), FEW).outcomes
+    assert message in last.message
+
+
 BROKEN = [
     ("id=", 'id="2.11"', 'id="2.12"', "the id is '2.12'"),
     ("points", "points=2", "points=0", "points is 0; expected"),
@@ -161,6 +188,22 @@ def test_a_broken_task_is_refused_with_the_reason(own, old, new, message):
         all_tasks()
     assert message in str(error.value)
     assert str(own) in str(error.value)
+
+
+def test_a_task_without_an_oracle_says_so(tmp_path):
+    task_template.create(tmp_path, "10.3", "sums_without_oracle")
+    replace(tmp_path / "oracle" / "task10_3.py", "@answers\n", "")
+    use(tmp_path)
+    shutil.copy(tmp_path / "reference" / "sums_without_oracle.py", tmp_path)
+    (*_, last) = judge(tmp_path, task_named("10.3"), FEW).outcomes
+    assert last.message.startswith("sums_without_oracle has no reference answer; define it in a file of the folder oracle")
+
+
+def test_an_oracle_that_cannot_be_imported_is_refused_with_its_line(own):
+    replace(own / "oracle" / "task2_11.py", "import numpy as np", "import numpy.gone")
+    use(own)
+    with pytest.raises(CourseError, match=r"oracle.task2_11\.py, line 3, cannot be imported: ModuleNotFoundError"):
+        all_tasks()
 
 
 def test_a_folder_without_tasks_says_how_to_create_one(tmp_path):

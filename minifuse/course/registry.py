@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import CourseError
 from . import own_tasks, tasks
 from .task import Task
-from .task_folder import task_folder
+from .task_folder import VARIABLE, task_folder
 
 MODULES = {
     0: "Fundamentals",
@@ -102,9 +102,11 @@ def unknown_name_error(kind: str, name: str) -> CourseError:
     by_id = [task.id for task in all_tasks()]
     near = get_close_matches(name, [*by_id, *(slot for task in all_tasks() for slot in task.slots)], 1)
     modules = f"a module ({', '.join(map(str, all_modules()))}), " if "module" in kind else ""
+    own = "" if task_folder() else f"; a task of your teacher needs --tasks DIR, or {VARIABLE} with its folder"
     return CourseError(
         f"there is no {kind} {name!r}; expected {modules}a task ({', '.join(by_id)}) or the name of its function"
         + (f"; did you mean {near[0]}?" if near else "")
+        + own
     )
 
 

@@ -245,6 +245,15 @@ def test_an_earlier_task_of_the_folder_is_lent_to_a_later_one(own, tmp_path):
     assert judge(tmp_path, task_named("10.1"), FEW).verdict == "pending"
 
 
+def test_the_error_for_an_unknown_task_names_the_option_of_own_tasks(own):
+    advice = "a task of your teacher needs --tasks DIR, or MINIFUSE_TASKS with its folder"
+    with pytest.raises(CourseError, match=re.escape(advice)):
+        course("hint", "10.1")
+    with pytest.raises(CourseError, match=r"there is no task '10\.9'") as error:
+        course("hint", "10.9", "--tasks", own)
+    assert advice not in str(error.value)
+
+
 def test_a_class_is_graded_with_the_tasks_that_it_names(own, tmp_path):
     for name, file in (("ann", "reference/other_sums.py"), ("bob", "stubs/other_sums.py.txt")):
         (tmp_path / "class" / name).mkdir(parents=True)

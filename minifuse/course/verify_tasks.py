@@ -20,6 +20,7 @@ from .runner import run
 from .stub_regions import check_regions, first_lines_of, stub_of
 from .task import Effort, Task
 from .task_folder import use
+from .task_template import left_of_template
 from .verdicts import Result
 from .worker import JUDGES
 
@@ -155,6 +156,11 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
                     yield f"{draw.__name__}, seed {seed}: the answer {question.answer!r} is not right"
                     break
 
+    def template_problems() -> Iterator[str]:
+        for path in left_of_template(folder, task):
+            name = path.relative_to(folder).as_posix()
+            yield f"{name} is still about running sums, as the template is; change or remove it"
+
     def page_problems() -> Iterator[str]:
         title = f"# {task.id} {task.title}\n"
         for path in sorted((folder / "pages").glob(f"{task.id}-*.md")):
@@ -169,6 +175,7 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
     yield "later tasks can be lent the right answers", oracle_problems
     yield "the quiz can be drawn", quiz_problems
     yield "the page has the task's title", page_problems
+    yield "quiz and page are about the task", template_problems
 
 
 def with_reference(stub: Path, reference: Path, task: Task) -> str:

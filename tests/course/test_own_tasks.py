@@ -163,6 +163,20 @@ def test_an_error_in_a_teachers_file_names_its_line(own, tmp_path, file, old, ne
     assert message in last.message
 
 
+def test_a_quiz_and_a_page_of_the_template_are_named(own):
+    replace(own / "tasks" / "task2_11.py", "[1, 2, 3] has [1, 3, 6]", "[1, 2] has [1, 3]")
+    use(own)
+    name = "quiz and page are about the task"
+    problems = dict(verify_tasks.requirements(own, task_named("2.11"), FEW))[name]
+    assert [problem.partition(" is still about running sums")[0] for problem in problems()] == [
+        "quizzes/quiz2_11.py",
+        "pages/2.11-other-sums.md",
+    ]
+    replace(own / "quizzes" / "quiz2_11.py", "Which is the last", "What is the last")
+    (own / "pages" / "2.11-other-sums.md").unlink()
+    assert list(problems()) == []
+
+
 BROKEN = [
     ("id=", 'id="2.11"', 'id="2.12"', "the id is '2.12'"),
     ("points", "points=2", "points=0", "points is 0; expected"),

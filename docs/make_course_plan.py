@@ -77,8 +77,10 @@ PLANS = {
 
 def page_of(task: str) -> Path:
     """Return the page of a task."""
-    (page,) = COURSE.glob(f"{task}-*.md")
-    return page
+    pages = list(COURSE.glob(f"{task}-*.md"))
+    if len(pages) != 1:
+        raise SystemExit(f"task {task} has no page docs/course/{task}-*.md; name a task of the course, such as 2.1")
+    return pages[0]
 
 
 def row_of_head(task: str, name: str) -> str:

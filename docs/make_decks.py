@@ -1,8 +1,10 @@
 """Render the slides of docs/course/decks to PDF, a file for each module, with a browser that prints.
 
     python docs/make_decks.py build/decks
+    python docs/make_decks.py build/decks --notes
 
-In a deck, `---` begins a slide, and a comment `<!-- ... -->` is a note for the speaker, which is not printed.
+In a deck, `---` begins a slide, and a comment `<!-- ... -->` is a note for the speaker, which is not printed. `--notes`
+writes the notes of each deck into a text file beside its PDF.
 It needs Chromium (MINIFUSE_CHROMIUM names one) and markdown-it-py. Examples on slides run as those of all pages do.
 """
 
@@ -11,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -18,6 +21,7 @@ from markdown_it import MarkdownIt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from project.screenshots import CHROMIUM, find_chromium
 
+NOTES_WIDTH = 77  # characters of a line, which is indented by three
 DECKS = Path(__file__).parent / "course" / "decks"
 NOTE = re.compile(r"<!--(.*?)-->", re.DOTALL)
 STYLE = """
@@ -54,6 +58,15 @@ def notes(slide: str) -> str:
     return " ".join(" ".join(NOTE.findall(slide)).split())
 
 
+def speaker_notes(path: Path) -> str:
+    """Return the notes of a deck as text: the number and the title of each slide, and its note."""
+    parts = []
+    for number, slide in enumerate(slides(path.read_text(encoding="utf-8")), 1):
+        title = slide.splitlines()[0].lstrip("# ")
+        parts.append(f"{number}. {title}\n{textwrap.indent(textwrap.fill(notes(slide), NOTES_WIDTH), '   ')}\n")
+    return "\n".join(parts)
+
+
 def to_html(path: Path) -> str:
     """Return a deck as an HTML document, a section for each slide."""
     parse, sections = MarkdownIt("commonmark").enable("table"), []
@@ -70,7 +83,10 @@ def render(path: Path, folder: Path) -> Path:
     """Print a deck to a PDF file in a folder, and return its path."""
     executable = find_chromium()
     if executable is None:
-        raise SystemExit(f"no browser prints the slides: install one of {', '.join(CHROMIUM)}, or set MINIFUSE_CHROMIUM")
+        raise SystemExit(
+            f"no browser prints the slides: install one of {', '.join(CHROMIUM)} (on Debian: apt install chromium), or set "
+            "MINIFUSE_CHROMIUM to the path of one"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{path.stem}.pdf"
     with tempfile.TemporaryDirectory() as place:
@@ -92,9 +108,14 @@ def main() -> None:
     """Render all decks."""
     parser = argparse.ArgumentParser(description="Render the slides of the course to PDF.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("build", "decks"), help="where to write the files")
+    parser.add_argument("--notes", action="store_true", help="also write the notes for the speaker, as text")
     options = parser.parse_args()
     for path in sorted(DECKS.glob("[0-9]*.md")):
         sys.stdout.write(f"{render(path, options.folder)}\n")
+        if options.notes:
+            target = options.folder / f"{path.stem}-notes.txt"
+            target.write_text(speaker_notes(path), encoding="utf-8")
+            sys.stdout.write(f"{target}\n")
 
 
 if __name__ == "__main__":

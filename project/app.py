@@ -47,7 +47,7 @@ ROOM = """
 """  # leaves room for the picture; as a [theme] of the configuration it would disable the dark theme
 
 EMBEDDED = """
-.st-key-head, [data-testid="stExpander"], .st-key-next { display: none !important; }
+.st-key-head, [data-testid="stHeader"], [data-testid="stExpander"], .st-key-next { display: none !important; }
 .block-container { padding: 0.5rem !important; }
 """  # of a page inside another one, with ?embed=true: the stage alone
 

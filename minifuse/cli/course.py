@@ -49,7 +49,8 @@ def init(
     out = console()
     counts = f"{counted(len(files()), 'file')} for {counted(len(all_tasks()), 'task')}"
     out.print(f"{folder} is yours: {counts}, README.md, and tests", soft_wrap=True)
-    out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {all_tasks()[0].id}", soft_wrap=True)
+    commands = (f"cd {shlex.quote(str(folder))}", f"minifuse course check {all_tasks()[0].id}")
+    out.print("\n  ".join(("Begin:", *commands)), soft_wrap=True)  # a line each: not all shells have &&
 
 
 @app.command()

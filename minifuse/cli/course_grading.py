@@ -16,6 +16,7 @@ from rich.text import Text
 from ..core.errors import CourseError
 from ..course import classes, classroom, gradebooks, gradescope, report, similarity, task_folder, workspace
 from ..course import grade as grades
+from ..course.cases import counted
 from ..course.registry import all_modules, files, tasks_of
 from ..course.scoring import count_points
 from ..course.student_process import TIME_S
@@ -81,6 +82,11 @@ def grade(
     is_class = classes.is_class(place)
     if is_class and gradescope_:
         raise CourseError("Gradescope grades one submission at a time; name the folder of one student, not of a class")
+    if not (is_class or gradescope_ or classes.is_solution(place)):  # Gradescope needs its file in any case
+        raise CourseError(
+            f"{folder} has no folder of a student and no file of the course; {classes.describe_contents(place)}. "
+            f"Make a folder for each student, with the file names that `minifuse course init` gives, such as {files()[0]}"
+        )
     settings = classes.read_settings(place) if is_class else classes.ClassSettings()
     use_tasks_of_class(place, settings, own_tasks)
     chosen_seed = settings.seed if seed is None else seed
@@ -183,7 +189,7 @@ def print_class(gradings: Sequence[classes.Grading], tasks: Sequence[Task], seed
         table.add_row(Text(one.student), *(f"{got:g}" for got in parts), f"{one.points(tasks).got:g}", Text(notes))
     out = new_console()
     out.print(table)
-    out.print(Text(f"{len(gradings)} students; repeat with --seed {seed}", style="bold"))
+    out.print(Text(f"{counted(len(gradings), 'student')}; repeat with --seed {seed}", style="bold"))
 
 
 def print_grades(tasks: Sequence[Task], results: Sequence[Result], seed: int | None) -> None:

@@ -18,6 +18,7 @@ from .asked_once import once
 from .questions.calling import Raised, answer_each
 from .student_process import StudentProcess
 from .task import Check, Effort
+from .task_folder import place_of
 from .verdicts import Refused, StudentError, Wrong
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def read_answer(read: Callable[[CaseT, Any], AnswerT], case: CaseT, answer: obje
     except (NotDoneYet, Refused, StudentError, Wrong):
         raise
     except Exception as error:
-        raise StudentError(type(error).__name__, str(error), ()) from None
+        raise StudentError(type(error).__name__, str(error), (), place_of(error)) from None
 
 
 def in_turn(name: str, parts: Sequence[Check]) -> Check:
@@ -303,13 +304,18 @@ def draw_safely(
 def failure_of_error(error: StudentError, case: object, case_text: str, expected: object) -> Wrong:
     """Return the failure for an exception: of the student's code, or of the question if the answer has a wrong type."""
     return Wrong(
-        str(error) if error.lines else f"the returned value has a wrong type ({error})",
+        str(error) if error.lines else explain_error(str(error), error.place, "the returned value has a wrong type"),
         case=case,
         case_text=case_text,
         expected=expected,
         lines=error.lines,
         kind=error.kind,
     )
+
+
+def explain_error(text: str, place: str, other_cause: str) -> str:
+    """Return the message for an error outside of the student's files; `place` is a line of a teacher's task."""
+    return f"{place}: {text}; if that line is right, {other_cause}" if place else f"{other_cause} ({text})"
 
 
 @contextmanager

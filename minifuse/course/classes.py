@@ -32,6 +32,8 @@ from .workspace import STATE
 
 CLASS_FILE = "class.toml"
 MAX_FILE_BYTES = 1 << 20  # of a student's file; the reference solutions have less than 20 KB
+MAX_NAMES = 3  # of a folder without files of the course
+ARCHIVES = frozenset({".zip", ".gz", ".tgz", ".tar", ".7z", ".rar"})
 TIMED_TASKS = frozenset({"3.5"})  # they measure time, so they run when no other task does
 
 
@@ -158,8 +160,17 @@ def collect(folder: Path, copy: Path, needed: Iterable[str] = ()) -> list[str]:
     notes += [f"{name} {problem}" for name in names if (problem := copy_file(source / name, copy / name))]
     missing = [file for file in needed if file not in names]
     if not set(names) & set(files()):
-        return [*notes, "no file of the course"]
+        return [*notes, f"no file of the course; {describe_contents(source)}"]
     return notes + ([f"missing: {', '.join(missing)}"] if missing else [])
+
+
+def describe_contents(folder: Path) -> str:
+    """Return the first names in a folder, and what to do with archives: "it has my-engine.zip: unpack it"."""
+    names = [printable(path.name) for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    if not names:
+        return "it is empty"
+    shown = ", ".join(names[:MAX_NAMES]) + f" and {len(names) - MAX_NAMES} more" * (len(names) > MAX_NAMES)
+    return f"it has {shown}" + ": unpack it" * any(Path(name).suffix in ARCHIVES for name in names)
 
 
 def copy_file(path: Path, copy: Path) -> str:

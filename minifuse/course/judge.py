@@ -9,16 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import CourseError, NotDoneYet
-from .check import current, same
+from .check import current, explain_error, same
 from .messages import Opaque, text_of, type_name
 from .questions import loading
 from .questions.calling import ErrorName
 from .student_process import StudentProcess
 from .task import Check, Effort, Mistake, Task
+from .task_folder import place_of
 from .verdicts import Interrupted, Outcome, Refused, Result, Stopped, StudentError, TimedOut, Wrong
 
 MAX_VALUE_LENGTH = 300  # characters
 MAX_TEXT_BESIDE_DRAWING = 60  # characters of a value that a drawing shows, too
+UNFORESEEN = "the answer is of another kind than expected"
 ADVICE = {
     "RecursionError": "calls within calls, more than about a thousand: without end, or one for each element?",
     "UnboundLocalError": "a name is read before this function has given it a value",
@@ -98,9 +100,12 @@ def outcome_of(name: str, run: Callable[[], None], student: StudentProcess, task
     except Stopped as error:
         return Outcome(name, "error", str(error), current[0], lines=source_lines(lines_of(error), student))
     except StudentError as error:
-        return Outcome(name, "error", f"{error}{advice(error.kind)}", lines=source_lines(error.lines, student))
+        message = f"{error}{advice(error.kind)}"
+        if error.place and not error.lines:
+            message = explain_error(str(error), error.place, UNFORESEEN)
+        return Outcome(name, "error", message, lines=source_lines(error.lines, student))
     except Exception as error:  # of the check itself, on an answer that it does not foresee
-        message = f"the answer is of another kind than expected ({type(error).__name__}: {error})"
+        message = explain_error(f"{type(error).__name__}: {error}", place_of(error), UNFORESEEN)
         return Outcome(name, "error", message, current[0])
     return Outcome(name, "passed")
 

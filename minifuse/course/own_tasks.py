@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from ..core.errors import CourseError
 from .scoring import points_of_checks
@@ -36,6 +37,10 @@ def load(folder: Path | None, built_in: Sequence[Task]) -> tuple[Task, ...]:
     check_names(folder)
     extend_packages(folder)
     tasks = sorted([load_task(path) for path in paths], key=lambda task: task.order)
+    for path in sorted((folder / "oracle").glob("*.py")):
+        import_file(
+            path
+        )  # here, where its line can be named: in the student's process it would look like the student's error
     check_unique(folder, tasks, built_in)
     for task in tasks:
         if not (folder / "stubs" / f"{task.file}.txt").is_file():
@@ -66,11 +71,7 @@ def load_task(path: Path) -> Task:
     found = FILE_NAME.fullmatch(path.stem)
     if not found:
         raise CourseError(f"{path} is not the name of a task, expected task10_1.py for task 10.1")
-    try:
-        module = import_module(f"{__package__}.tasks.{path.stem}")
-    except Exception as error:  # whatever the code of the folder raises
-        raise CourseError(f"{where(error, path)} cannot be imported: {type(error).__name__}: {error}") from error
-    task = vars(module).get("TASK")
+    task = vars(import_file(path)).get("TASK")
     if not isinstance(task, Task):
         got = "no TASK" if task is None else f"TASK of type {type(task).__name__}"
         raise CourseError(f"{path} has {got}; write TASK = Task(id=..., title=..., ...), as in a file of new-task")
@@ -79,6 +80,20 @@ def load_task(path: Path) -> Task:
         raise CourseError(f"{path}: the id is {task.id!r}, but the name of the file is that of {expected!r}; rename one")
     check_task(path, task)
     return task
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a file of the folder as a module of the course.
+
+    Raises
+    ------
+    CourseError
+        It cannot be imported.
+    """
+    try:
+        return import_module(f"{__package__}.{path.parent.name}.{path.stem}")
+    except Exception as error:  # whatever the code of the folder raises
+        raise CourseError(f"{where(error, path)} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def where(error: Exception, path: Path) -> str:

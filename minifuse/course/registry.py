@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import CourseError
 from . import own_tasks, tasks
 from .task import Task
-from .task_folder import task_folder
+from .task_folder import VARIABLE, task_folder
 
 MODULES = {
     0: "Fundamentals",
@@ -105,14 +105,18 @@ def in_module(number: str) -> list[Task]:
 
 def unknown_name_error(kind: str, name: str) -> CourseError:
     """Return the error for an unknown name, with the closest one, and one of each kind."""
+    tasks = in_module(name)
+    if tasks:
+        return CourseError(f"{name} is a module, expected a task; name one of {', '.join(task.id for task in tasks)}")
     first = all_tasks()[0]
     names = [*(task.id for task in all_tasks()), *files(), *(slot for task in all_tasks() for slot in task.slots)]
     near = get_close_matches(name, names, 1)
     guess = f"did you mean {near[0]}? Expected" if near else "expected"
     module = f", a module such as {first.module}" if "module" in kind else ""
+    own = "" if task_folder() else f"; a task of your teacher needs --tasks DIR, or {VARIABLE} with its folder"
     return CourseError(
         f"there is no {kind} {name!r}; {guess} the number of a task, such as {first.id}{module}, the name of its function, "
-        f"such as {first.slots[0]}, or its file, such as {first.file}; `minifuse course status` lists all"
+        f"such as {first.slots[0]}, or its file, such as {first.file}; `minifuse course status` lists all{own}"
     )
 
 

@@ -6,8 +6,37 @@ The first line of each part is kept apart, as the last hint of a task.
 import re
 from pathlib import Path
 
+from ..core.errors import CourseError
+
 REGION = re.compile(r"^(?P<indent> *)# begin (?P<part>\S+)\n(?P<solution>.*?)^ *# end\n", re.MULTILINE | re.DOTALL)
+MARK = re.compile(r"^ *# (?P<word>begin|end)(?: (?P<part>\S+))? *$")
+PART = re.compile(r"\d+\.\d+[a-z]")
 TASK_OF_PART = re.compile(r"\d+\.\d+")
+
+
+def check_regions(path: Path) -> None:
+    """Check that each part of a reference solution has a name, a beginning and an end: what is outside is in the stub.
+
+    Raises
+    ------
+    CourseError
+        A part has no end or no beginning, or its name has no letter.
+    """
+    begun = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        found = MARK.match(line)
+        if not found:
+            continue
+        place, mark = f"{path.parent.name}/{path.name}, line {number}: `{line.strip()}`", found["word"]
+        if mark == "end" and not begun:
+            raise CourseError(f"{place} has no `# begin`; write one above the solution, such as `# begin 10.1a`")
+        if mark == "begin" and begun:
+            break
+        if mark == "begin" and not PART.fullmatch(found["part"] or ""):
+            raise CourseError(f"{place} names no part; expected the id of the task and a letter, such as `# begin 10.1a`")
+        begun = place if mark == "begin" else ""
+    if begun:
+        raise CourseError(f"{begun} has no `# end`; write it below the last line of the solution")
 
 
 def stub_of(text: str) -> str:
@@ -48,7 +77,15 @@ def stubs_of(folder: Path) -> dict[str, str]:
     """Return what students begin with, by file name, for each reference solution in a folder.
 
     "tensors.py.txt" is the stub, "tensors.py.lines.txt" has the first lines.
+
+    Raises
+    ------
+    CourseError
+        A part of a solution has no end, no beginning, or no name.
     """
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
+    paths = sorted(folder.glob("*.py"))
+    for path in paths:
+        check_regions(path)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
     stubs = {f"{name}.txt": stub_of(text) for name, text in texts.items()}
     return stubs | {f"{name}.lines.txt": lines for name, text in texts.items() if (lines := first_lines_of(text))}

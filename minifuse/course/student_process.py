@@ -242,6 +242,6 @@ def error_of(kind: str, name: str, text: str, lines: list[list[Any]], fields: di
     elif kind in ("Refused", "CourseError"):
         error = {"Refused": Refused, "CourseError": CourseError}[kind](text)
     else:
-        return StudentError(name, text, places)
+        return StudentError(name, text, places, fields.get("place", ""))
     vars(error)["lines"] = places  # as an exception of this process has its traceback
     return error

@@ -18,6 +18,7 @@ started inherit it; the option `--tasks` sets it.
 
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +46,14 @@ def file_of_tasks(kind: str, name: str) -> Path | None:
     folder = task_folder()
     path = folder / kind / name if folder else None
     return path if path and path.is_file() else None
+
+
+def place_of(error: BaseException) -> str:
+    """Return the line of the folder's files that raised an exception, as "tasks/task10_1.py, line 17"; "" if none did."""
+    folder = task_folder()
+    frames = [(Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(path, line) for path, line in frames if folder and folder in path.parents]
+    return f"{own[-1][0].relative_to(folder).as_posix()}, line {own[-1][1]}" if folder and own else ""
 
 
 def extend_packages(folder: Path | None, packages: Iterable[str] = PACKAGES) -> None:

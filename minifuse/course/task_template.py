@@ -13,6 +13,7 @@ from ..core.errors import CourseError
 from . import own_tasks
 from .registry import MODULES, TASKS, all_tasks, tasks_of_folder
 from .stub_regions import first_lines_of, stub_of
+from .task import Task
 from .task_folder import use
 from .workspace import write
 
@@ -216,9 +217,8 @@ def create(folder: Path, task_id: str, name: str, file: str = "", module: str = 
             raise CourseError(f"task {task.id} {task.title} has this id or function; choose others")
     if file in {task.file for task in known} and not (folder / "reference" / file).is_file():
         raise CourseError(f"{file} is a file of the course; name another one with --file")
-    title = name.replace("_", " ").capitalize()
-    words = {"ID": task_id, "MARK": mark.removeprefix("task"), "TITLE": title, "NAME": name, "FILE": file}
     number = int(found["module"])
+    words = words_of(task_id, name.replace("_", " ").capitalize(), name, file)
     words["MODULE"] = f"{number}: {module or MODULES.get(number, number)}"
     reference = folder / "reference" / file
     head = reference.read_text(encoding="utf-8").rstrip() + "\n" if reference.exists() else fill(HEAD, words)
@@ -244,6 +244,25 @@ def create(folder: Path, task_id: str, name: str, file: str = "", module: str = 
     tasks_of_folder.cache_clear()
     invalidate_caches()  # of Python's finders, which do not know the new files
     return list(texts)
+
+
+def words_of(task_id: str, title: str, name: str, file: str) -> dict[str, str]:
+    """Return the words that a template has places for, by their place."""
+    return {"ID": task_id, "MARK": task_id.replace(".", "_"), "TITLE": title, "NAME": name, "FILE": file, "MODULE": ""}
+
+
+def left_of_template(folder: Path, task: Task) -> list[Path]:
+    """Return the quiz and the page of a task that are still the template's, though the task is not."""
+    words = words_of(task.id, task.title, task.slots[0], task.file)
+    pages = sorted((folder / "pages").glob(f"{task.id}-*.md"))
+    templates = {folder / "quizzes" / f"quiz{words['MARK']}.py": QUIZ, **dict.fromkeys(pages, PAGE)}
+
+    def is_left(path: Path, template: str) -> bool:
+        return path.is_file() and path.read_text(encoding="utf-8") == fill(template, words)
+
+    if is_left(folder / "tasks" / f"task{words['MARK']}.py", TASK):
+        return []
+    return [path for path, template in templates.items() if is_left(path, template)]
 
 
 def fill(text: str, words: Mapping[str, str]) -> str:

@@ -32,11 +32,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StudentError(Exception):
-    """An exception that a student's code raised in its process."""
+    """An exception that a student's code raised in its process, or a question about it."""
 
-    def __init__(self, kind: str, message: str, lines: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, kind: str, message: str, lines: Sequence[tuple[str, int]], place: str = "") -> None:
         super().__init__(f"{kind}: {message}")
         self.kind, self.message, self.lines = kind, message, list(lines)
+        self.place = place
+        """The line of a teacher's own tasks that raised it, as "questions/task10_1.py, line 8"; "" if none did."""
 
 
 class Wrong(Exception):  # noqa: N818  # a verdict

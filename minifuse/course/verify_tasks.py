@@ -10,15 +10,17 @@ from typing import NamedTuple
 
 from rich.console import Group
 
+from ..core.errors import CourseError
 from . import oracle, workspace
 from .own_tasks import load
 from .quizzes.quiz import draw_question, questions_on, tasks_with_quiz
 from .registry import TASKS
 from .report import render_outcome, to_plain_text
 from .runner import run
-from .stub_regions import first_lines_of, stub_of
+from .stub_regions import check_regions, first_lines_of, stub_of
 from .task import Effort, Task
 from .task_folder import use
+from .task_template import left_of_template
 from .verdicts import Result
 from .worker import JUDGES
 
@@ -82,6 +84,11 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
     def stub_problems() -> Iterator[str]:
         if not reference.is_file():
             yield f"reference/{task.file} is missing"
+            return
+        try:
+            check_regions(reference)
+        except CourseError as error:
+            yield str(error)
             return
         text = reference.read_text(encoding="utf-8")
         if stub_of(text) != stub.read_text(encoding="utf-8"):
@@ -149,6 +156,11 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
                     yield f"{draw.__name__}, seed {seed}: the answer {question.answer!r} is not right"
                     break
 
+    def template_problems() -> Iterator[str]:
+        for path in left_of_template(folder, task):
+            name = path.relative_to(folder).as_posix()
+            yield f"{name} is still about running sums, as the template is; change or remove it"
+
     def page_problems() -> Iterator[str]:
         title = f"# {task.id} {task.title}\n"
         for path in sorted((folder / "pages").glob(f"{task.id}-*.md")):
@@ -163,6 +175,7 @@ def requirements(folder: Path, task: Task, effort: Effort) -> Iterator[tuple[str
     yield "later tasks can be lent the right answers", oracle_problems
     yield "the quiz can be drawn", quiz_problems
     yield "the page has the task's title", page_problems
+    yield "quiz and page are about the task", template_problems
 
 
 def with_reference(stub: Path, reference: Path, task: Task) -> str:

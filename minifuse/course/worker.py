@@ -25,7 +25,7 @@ from ..runtime import system_calls
 from .imports import TaskFile
 from .messages import encode
 from .student import Student
-from .task_folder import STUDENT_PACKAGES, extend_packages
+from .task_folder import STUDENT_PACKAGES, extend_packages, place_of, use
 from .time_limit import GRACE_S, call_at_end
 from .verdicts import Refused, Stopped, Wrong
 
@@ -152,6 +152,8 @@ def make_student(setting: Setting) -> Student:
     """Load what other tasks lend, and nothing of the judged one; then the judge's modules can no longer be imported."""
     from . import oracle
 
+    if setting.task_folder:
+        use(setting.task_folder)  # the process may have been forked before the folder was named
     extend_packages(setting.task_folder, STUDENT_PACKAGES)
     student = Student(setting.folder, setting.files, setting.task)
     judged = [setting.task] if setting.task else setting.files
@@ -187,6 +189,8 @@ def describe_error(error: BaseException, folder: Path) -> dict[str, object]:
         fields = {"file": error.filename, "line": error.lineno, "text": error.text}
     elif isinstance(error, Stopped | SystemExit | MemoryError):
         lines = lines_of(error.__cause__ or error, folder)
+    else:
+        fields = {"place": place_of(error)}
     text = error.msg if isinstance(error, SyntaxError) else text_of_error(error)
     return {"error": {"kind": kind, "name": type(error).__name__, "text": text, "lines": lines, "fields": fields}}
 

@@ -54,6 +54,7 @@ def test_an_embedded_page_is_the_stage_alone(app, visit):
     assert seen.page.locator(".count").inner_text().startswith("3 of ")
     assert not seen.page.locator("h1").is_visible()
     assert not seen.page.get_by_text("Facts", exact=True).is_visible()
+    assert not seen.page.get_by_test_id("stHeader").is_visible()  # it would cover the top of the picture
 
 
 def test_the_player_plays_to_the_end(board, visit):

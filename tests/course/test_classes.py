@@ -118,7 +118,7 @@ def test_a_class_is_graded_whatever_is_in_it(room, tmp_path, monkeypatch):
         ["bob", "4", "1", "5", "7", "3", "found in bobs work"],
         ["carl", "0", "0", "0", "7", "3", "2.1 timeout; 2.2 timeout"],
         ["dora", "0", "0", "0", "7", "3", "2.1 refused; 2.2 refused"],
-        ["eve", "0", "0", "0", "7", "3", "no file of the course"],
+        ["eve", "0", "0", "0", "7", "3", "no file of the course; it is empty"],
     ]
     assert table(tables[1])[1:3] == [
         ["    Points Possible", "", "", "", "", "4", "3"],
@@ -132,6 +132,31 @@ def test_a_class_is_graded_whatever_is_in_it(room, tmp_path, monkeypatch):
     assert "5 of 5: eve, 0 of 7 points" in result.stderr
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
     assert not list((room / "ann@uni.edu").glob("*cache*"))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["doeann_1_2_tensors.py", "roebob_3_4_tensors.py"], "it has doeann_1_2_tensors.py, roebob_3_4_tensors.py. Make a"),
+        (["ann.zip", "bob.zip", "carl.zip", "dora.zip"], "it has ann.zip, bob.zip, carl.zip and 1 more: unpack it. Make a"),
+        ([], "it is empty. Make a folder for each student"),
+    ],
+)
+def test_a_folder_that_is_neither_class_nor_solution_is_refused(tmp_path, names, message):
+    for name in names:
+        (tmp_path / name).touch()
+    error = course("grade", tmp_path, "2.1").exception
+    assert isinstance(error, CourseError)
+    assert f"has no folder of a student and no file of the course; {message}" in str(error)
+
+
+@pytest.mark.parametrize("name", ["my-engine.zip", "tensors_1.py"])
+def test_a_note_names_what_is_there_instead_of_the_courses_files(tmp_path, name):
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "ann" / name).touch()
+    advice = ": unpack it" if name.endswith(".zip") else ""
+    assert classes.collect(tmp_path / "ann", tmp_path / "copy") == [f"no file of the course; it has {name}{advice}"]
 
 
 def test_one_student_is_a_class_of_one(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,9 +60,9 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     place = tmp_path / name
     begun = course("init", place)
     assert begun.exit_code == 0
-    assert f"cd '{place}'" in begun.stdout or f"cd {place} " in begun.stdout
     counts = f"{len(registry.files())} files for {len(TASKS)} tasks"
     assert f"{place} is yours: {counts}, README.md, and tests\n" in begun.stdout
+    assert begun.stdout.splitlines()[1:] == ["Begin:", f"  cd {shlex.quote(str(place))}", "  minifuse course check 0.1"]
     pending = course("check", "2.1", "--dir", place)
     assert pending.exit_code == 1
     assert "task 2.1a is still to be written; `minifuse course hint 2.1` helps" in pending.stdout

@@ -1,6 +1,7 @@
 """A teacher's own tasks: the template, folders that are broken, and a class that is graded with them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -112,6 +113,70 @@ def test_a_requirement_that_is_not_met_is_named(own, file, old, new, requirement
     assert problem in found if problem else not found, f"{name}: {found}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    # end\n", "", "reference/other_sums.py, line 8: `# begin 2.11a` has no `# end`; write it below"),
+        ("    # end\n", "    # begin 2.11b\n    # end\n", "line 8: `# begin 2.11a` has no `# end`"),
+        ("# begin 2.11a", "# begin 2.11", "line 8: `# begin 2.11` names no part; expected the id of the task and a letter"),
+        ("# begin 2.11a", "", "`# end` has no `# begin`; write one above"),
+    ],
+)
+def test_a_part_without_its_marks_is_refused_and_no_stub_written(own, old, new, message):
+    replace(own / "reference" / "other_sums.py", old, new)
+    before = (own / "stubs" / "other_sums.py.txt").read_text()
+    with pytest.raises(CourseError, match=re.escape(message)):
+        course("make-stubs", "--tasks", own)
+    assert (own / "stubs" / "other_sums.py.txt").read_text() == before
+    use(own)
+    problems = dict(verify_tasks.requirements(own, task_named("2.11"), FEW))[
+        "the stub is the reference without its solutions"
+    ]
+    (problem,) = problems()
+    assert message in problem
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        (
+            "questions/task2_11.py",
+            "student.other_sums(",
+            "student.other_sum(",
+            "questions/task2_11.py, line 8: AttributeError: other_sum; if that line is right, the returned value has a",
+        ),
+        (
+            "tasks/task2_11.py",
+            "st.integers(-9, 9)",
+            "st.integers(low, 9)",
+            "tasks/task2_11.py, line 20: NameError: name 'low' is not defined; if that line is right, the answer is of",
+        ),
+        ("oracle/task2_11.py", "np.cumsum(", "cumsum(", "oracle/task2_11.py, line 11: NameError: name 'cumsum'"),
+    ],
+    ids=["question", "cases", "oracle"],
+)
+def test_an_error_in_a_teachers_file_names_its_line(own, tmp_path, file, old, new, message):
+    replace(own / file, old, new)
+    use(own)
+    shutil.copy(own / "reference" / "other_sums.py", tmp_path)
+    (*_, last) = judge(tmp_path, task_named("2.11"), FEW).outcomes
+    assert message in last.message
+
+
+def test_a_quiz_and_a_page_of_the_template_are_named(own):
+    replace(own / "tasks" / "task2_11.py", "[1, 2, 3] has [1, 3, 6]", "[1, 2] has [1, 3]")
+    use(own)
+    name = "quiz and page are about the task"
+    problems = dict(verify_tasks.requirements(own, task_named("2.11"), FEW))[name]
+    assert [problem.partition(" is still about running sums")[0] for problem in problems()] == [
+        "quizzes/quiz2_11.py",
+        "pages/2.11-other-sums.md",
+    ]
+    replace(own / "quizzes" / "quiz2_11.py", "Which is the last", "What is the last")
+    (own / "pages" / "2.11-other-sums.md").unlink()
+    assert list(problems()) == []
+
+
 BROKEN = [
     ("id=", 'id="2.11"', 'id="2.12"', "the id is '2.12'"),
     ("points", "points=2", "points=0", "points is 0; expected"),
@@ -137,6 +202,22 @@ def test_a_broken_task_is_refused_with_the_reason(own, old, new, message):
         all_tasks()
     assert message in str(error.value)
     assert str(own) in str(error.value)
+
+
+def test_a_task_without_an_oracle_says_so(tmp_path):
+    task_template.create(tmp_path, "10.3", "sums_without_oracle")
+    replace(tmp_path / "oracle" / "task10_3.py", "@answers\n", "")
+    use(tmp_path)
+    shutil.copy(tmp_path / "reference" / "sums_without_oracle.py", tmp_path)
+    (*_, last) = judge(tmp_path, task_named("10.3"), FEW).outcomes
+    assert last.message.startswith("sums_without_oracle has no reference answer; define it in a file of the folder oracle")
+
+
+def test_an_oracle_that_cannot_be_imported_is_refused_with_its_line(own):
+    replace(own / "oracle" / "task2_11.py", "import numpy as np", "import numpy.gone")
+    use(own)
+    with pytest.raises(CourseError, match=r"oracle.task2_11\.py, line 3, cannot be imported: ModuleNotFoundError"):
+        all_tasks()
 
 
 def test_a_folder_without_tasks_says_how_to_create_one(tmp_path):
@@ -176,6 +257,15 @@ def test_an_earlier_task_of_the_folder_is_lent_to_a_later_one(own, tmp_path):
     result = judge(tmp_path, task_named("10.2"), FEW)
     assert result.verdict == "passed", format_result(task_named("10.2"), result)
     assert judge(tmp_path, task_named("10.1"), FEW).verdict == "pending"
+
+
+def test_the_error_for_an_unknown_task_names_the_option_of_own_tasks(own):
+    advice = "a task of your teacher needs --tasks DIR, or MINIFUSE_TASKS with its folder"
+    with pytest.raises(CourseError, match=re.escape(advice)):
+        course("hint", "10.1")
+    with pytest.raises(CourseError, match=r"there is no task '10\.9'") as error:
+        course("hint", "10.9", "--tasks", own)
+    assert advice not in str(error.value)
 
 
 def test_a_class_is_graded_with_the_tasks_that_it_names(own, tmp_path):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.make_course_plan import COURSE, PAGE, PLANS, needed, replace
+from docs.make_course_plan import COURSE, PAGE, PLANS, Week, make_table, minutes, needed, replace
 from minifuse.course.quizzes.quiz import tasks_with_quiz
 from minifuse.course.registry import BY_ID, TASKS
 from tests.sources import ROOT
@@ -23,6 +23,17 @@ def test_the_long_plan_has_twelve_weeks_and_each_task_of_its_modules():
     assert len(weeks) == 12
     assert len(planned) == len(set(planned))
     assert {BY_ID[task].module for task in planned} >= set(range(6))
+
+
+def test_a_task_without_a_page_is_named():
+    with pytest.raises(SystemExit, match=r"task 5\.9 has no page docs/course/5\.9-\*\.md; name a task of the course"):
+        make_table((Week("A task that does not exist", ("5.9",)),))
+
+
+def test_the_page_of_the_course_has_the_number_and_the_time_of_its_tasks():
+    hours = sum(minutes(task.id) for task in TASKS) / 60
+    text = " ".join((COURSE / "README.md").read_text().split())
+    assert f"The {len(TASKS)} tasks take about {hours:.0f} hours in all" in text
 
 
 @each_plan

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from docs.make_decks import DECKS, notes, slides, to_html
+from docs import make_decks
+from docs.make_decks import DECKS, notes, slides, speaker_notes, to_html
 from minifuse.course.registry import MODULES, TASKS
 from tests.docs.pages import parse
 
@@ -58,6 +59,21 @@ def test_figures_in_sentences_are_on_a_page_of_the_module(deck):
     shown = {number for number in NUMBER.findall(CODE.sub("", deck.read_text())) if len(number) > 1}
     ids = {task.id for task in TASKS}
     assert [number for number in sorted(shown - ids) if number not in pages] == []
+
+
+@each_deck
+def test_the_notes_of_a_deck_have_the_number_and_title_of_each_slide(deck):
+    found = slides(deck.read_text())
+    parts = re.split(r"^(\d+)\. (.+)\n", speaker_notes(deck), flags=re.MULTILINE)[1:]
+    assert parts[::3] == [str(number + 1) for number in range(len(found))]
+    assert parts[1::3] == [re.search(r"^#+ (.+)$", slide, re.MULTILINE)[1] for slide in found]
+    assert [" ".join(part.split()) for part in parts[2::3]] == [notes(slide) for slide in found]
+
+
+def test_a_missing_browser_is_named_with_its_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(make_decks, "find_chromium", lambda: None)
+    with pytest.raises(SystemExit, match=r"install one of chromium, .* \(on Debian: apt install chromium\)"):
+        make_decks.render(FOUND[0], tmp_path)
 
 
 @each_deck

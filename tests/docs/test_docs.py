@@ -1,6 +1,7 @@
 """The pages are right: their examples run and print what they say, and their links lead somewhere."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_examples_print_the_documented_output(page, tmp_path):
 def test_the_links_lead_somewhere(page):
     found = broken_links(page)
     assert not found, "\n".join(found)
+
+
+def test_commands_of_the_course_have_a_line_each():
+    """Windows PowerShell 5.1 has no &&."""
+    texts = {page.name: page.read_text() for page in (ROOT / "docs" / "course").rglob("*.md")}
+    blocks = {name: re.findall(r"```console\n(.*?)```", text, re.DOTALL) for name, text in texts.items()}
+    assert sum(map(len, blocks.values())) >= 10
+    assert [name for name, found in blocks.items() if any("&&" in block for block in found)] == []
 
 
 def test_pages_are_found():

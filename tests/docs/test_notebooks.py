@@ -127,3 +127,10 @@ def compare_prints(page, cells):
         printed = "".join("".join(output["text"]) for output in cell["outputs"] if output.get("name") == "stdout")
         if example.printed is not None:
             compare(f"{page}:{example.line}", example.source, example.printed, printed)
+
+
+def test_jupyterlab_is_installed_where_make_installs_minifuse():
+    text = (ROOT / "docs" / "course" / "notebooks.md").read_text()
+    made, *others = text.partition("```console\n")[2].partition("```")[0].splitlines()
+    assert made.startswith("$ make notebooks")
+    assert [line.split()[1].rpartition("/")[0] for line in others] == [".venv/bin", ".venv/bin"]

@@ -8,6 +8,7 @@ from textwrap import fill
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from ..cases import counted
 from ..report import WIDTH
 from .question import Answer, Question, UnreadableAnswerError
 from .quiz import Quiz
@@ -111,9 +112,8 @@ def verbatim(lines: str, style: str = "") -> RenderableType:
 
 def render_head(quiz: Quiz) -> RenderableType:
     """Render the title of a quiz and its seed."""
-    return Text.assemble(
-        (f"{quiz.task.id} {quiz.task.title}", "bold"), (f"   {len(quiz.questions)} questions, seed {quiz.seed}", "dim")
-    )
+    size = counted(len(quiz.questions), "question")
+    return Text.assemble((f"{quiz.task.id} {quiz.task.title}", "bold"), (f"   {size}, seed {quiz.seed}", "dim"))
 
 
 def render_question(question: Question, number: int, of: int) -> RenderableType:

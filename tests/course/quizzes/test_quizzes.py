@@ -237,6 +237,13 @@ def test_a_session_can_end_early(interrupt):
     assert "1 of 3 right (2 not asked)" in text
 
 
+@pytest.mark.parametrize(("count", "words"), [(1, "1 question, seed 7"), (3, "3 questions, seed 7")])
+def test_the_head_of_a_quiz_counts_its_questions(count, words):
+    out = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+    print_quiz(Quiz(task_named("2.1"), 7, QUESTIONS[:count]), out, with_answers=False)
+    assert out.file.getvalue().splitlines()[0].endswith(f"   {words}")
+
+
 def test_questions_are_printed_without_their_answers():
     out = Console(file=io.StringIO(), width=WIDTH, color_system=None)
     quiz = Quiz(task_named("2.1"), 7, QUESTIONS)

@@ -22,6 +22,7 @@ from .struct_arrays import StructArray
 
 ALIGNMENT_BYTES: Final = 256  # start addresses of allocations are multiples of this
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
+MAX_SHARED_BYTES: Final = 48 * 1024  # per block: a kernel of Numba cannot have more
 RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator's state, which `random` reads as a row of two integers
 UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
 ShapeLike = int | tuple[int, ...]
@@ -46,6 +47,7 @@ class AddressSpaces:
         self._rows: dict[InstructionKey, tuple[int, int]] = {}  # instruction of a shared array -> row and base address
         self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
         self._dynamic: dict[int, tuple[np.ndarray, NDArray[np.bool_]]] = {}  # block -> bytes, written flags
+        self._static_nbytes = 0  # of shared memory
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
         self._constants: dict[int, KernelArray] = {}
         self._captured: dict[int, KernelArray] = {}
@@ -180,6 +182,14 @@ class AddressSpaces:
         else:
             data, written = poisoned_memory(dims, element)
         if key not in self._rows:
+            self._static_nbytes += data.nbytes * (dims != (0,))
+            if self._static_nbytes > MAX_SHARED_BYTES:
+                file, line = frame_line(frame)
+                raise SimtError(
+                    f"shared array '{name}' at {short_file(file)}:{line}: the shared arrays of the kernel have "
+                    f"{self._static_nbytes:,} bytes, more than {MAX_SHARED_BYTES:,}; use smaller arrays",
+                    lines=((file, line),),
+                )
             base = self._dynamic_base if dims == (0,) else self._reserve(data.nbytes)
             self._rows[key] = self._register_array(name, "shared", base, data, base), base
         row, base = self._rows[key]

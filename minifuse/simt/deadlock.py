@@ -8,6 +8,7 @@ from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtErr
 from .bytecode_locations import Line
 from .lanes import Lane, Wait, frame_line
 from .loops import loop_line
+from .numba_syntax import describe_result
 
 
 def barrier_mismatch_error(lanes: list[Lane]) -> SimtError:
@@ -118,6 +119,14 @@ def recursion_error(lane: Lane, kernel: str, line: Line) -> SimtError:
         "check the condition that ends the recursion, or write a loop: a thread of a GPU has a small stack",
         [lane],
         [line],
+    )
+
+
+def result_error(lane: Lane, result: object, code: CodeType) -> SimtError:
+    """Return the error for a kernel that returns a value."""
+    lines = [(code.co_filename, line) for line in return_lines(code)]
+    return make_error(
+        UnknownWordError, f"{code.co_name}: {describe_result(repr(result))}, in {lane.position}", [lane], lines
     )
 
 

@@ -6,9 +6,9 @@ their indices; any other seed shuffles blocks, warps and lanes. `launch` checks 
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import copy_context
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Final, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from .deadlock import (
     integer_growth_error,
     loop_limit_error,
     recursion_error,
+    result_error,
     shuffle_type_error,
     spin_error,
     warp_mismatch_error,
@@ -46,7 +47,7 @@ class Machine:
 
     Parameters
     ----------
-    kernel : callable
+    kernel : function
         A function returned by `rebind`, whose globals are the functions of `simt`.
     grid, block : tuple of int
         One to three sizes.
@@ -66,7 +67,7 @@ class Machine:
 
     def __init__(
         self,
-        kernel: Callable[..., None],
+        kernel: FunctionType,
         grid: tuple[int, ...],
         block: tuple[int, ...],
         arguments: Iterable[tuple[str, object]],
@@ -215,22 +216,24 @@ class Machine:
         runner = lane.runner
         if runner is not None:
             lane.wait = None
-            runner.switch(result)
+            returned = runner.switch(result)
         elif self._idle:
             lane.runner = runner = self._idle.pop()
             runner.lane = lane
-            runner.switch()
+            returned = runner.switch()
         else:
             lane.runner = runner = LaneRunner(parent=self.home)
             runner.lane, runner.gr_context = lane, self._context
             self._runners.append(runner)
-            runner.switch(self._kernel, self._arguments)
+            returned = runner.switch(self._kernel, self._arguments)
         if lane.wait is None or lane.wait.operation != SPIN_WAIT:
             self.spins = 0
         if lane.is_done:
             self._loops_left = self._loop_limit
             lane.runner = runner.lane = None
             self._idle.append(runner)
+            if returned is not None:
+                raise result_error(lane, returned, self._kernel.__code__)
 
     def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, object]]:
         """Return the lanes of a warp whose collective is complete, each with its result.

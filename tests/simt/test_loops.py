@@ -92,10 +92,6 @@ def sleeps(a):
         cuda.nanosleep(100)
 
 
-def builds_a_list(a):
-    a[0] = len([2 * i for i in range(10**12)])  # here
-
-
 def loop_of_device(a):
     while a[1] >= 0:  # here
         a[1] += 1
@@ -115,7 +111,7 @@ def recurses_exponentially(a):
 
 ENDLESS = [
     *(passes, computes, counts_long, counts_nested, restarts, polls, polls_shared, syncs_block, syncs_warp),
-    *(polls_activemask, adds, locks, sleeps, builds_a_list, calls_a_loop, recurses_exponentially),
+    *(polls_activemask, adds, locks, sleeps, calls_a_loop, recurses_exponentially),
 ]
 WHERE = {calls_a_loop: loop_of_device, recurses_exponentially: fibonacci}
 

@@ -237,9 +237,13 @@ def test_shared_memory_is_per_block():
     assert info.value.block == (1,)
 
 
-def odd_shape(out):
-    tile = cuda.shared.array(cuda.threadIdx.x + 1, np.float32)
+def make_tile(n):
+    tile = cuda.shared.array(n, np.float32)
     tile[0] = 1
+
+
+def odd_shape(out):
+    make_tile(cuda.threadIdx.x + 1)
 
 
 def unknown_type(out):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from ...core.errors import CudaError, DTypeError, ShapeError, SimtError
-from ..address_spaces import rebuild_tuple
+from ..address_spaces import MAX_SHARED_BYTES, rebuild_tuple
 from ..random import STATE_DTYPE
 from ..rebind import ReboundKernel, rebind_frozen
 from .arrays import (
@@ -32,7 +32,7 @@ from .arrays import (
     script_line,
 )
 from .signatures import Signature, convert_arguments, parse_signatures
-from .streams import MAX_BLOCK_DIMS, MAX_GRID_DIMS, MAX_SHARED_BYTES, MAX_THREADS_PER_BLOCK
+from .streams import MAX_BLOCK_DIMS, MAX_GRID_DIMS, MAX_THREADS_PER_BLOCK
 
 IGNORED_OPTIONS = {
     "inline",

@@ -7,7 +7,7 @@ from types import CodeType, FrameType
 from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError, short_file
 from .bytecode_locations import Line
 from .lanes import Lane, Wait, frame_line
-from .loops import loop_line
+from .loops import is_polling_loop, loop_line
 from .numba_syntax import describe_result
 
 
@@ -101,11 +101,14 @@ def spin_error(lane: Lane, frame: FrameType) -> SimtError:
 def loop_limit_error(lane: Lane, kernel: str, frame: FrameType, limit: int) -> SimtError:
     """Return the error for a launch whose loops or recursive calls do not end."""
     line = loop_line(frame)
+    advice = ""
+    if is_polling_loop(frame):
+        advice = ". Lanes run one after the other: to wait for another thread, poll with an atomic, such as cuda.atomic.cas"
     return make_error(
         LoopLimitError,
         f"kernel {kernel}: {limit:,} loop iterations and calls, and no thread has ended; {lane.position} is in the loop of "
         f"{frame.f_code.co_name} at {short_file(line[0])}:{line[1]}. Check the condition that ends this loop. If it is only "
-        "slow, raise loop_limit= (--loop-limit)",
+        f"slow, raise loop_limit= (--loop-limit){advice}",
         [lane],
         [line],
     )

@@ -233,9 +233,11 @@ def test_script_with_endless_kernel_fails_with_its_line(tmp_path):
         encoding="utf-8",
     )
     report = check(script, loop_limit=LIMIT)
-    assert isinstance(report.failure, LoopLimitError)
-    assert report.failure.lines == ((str(script), 7),)
-    assert report.status == 2
+    (finding,) = report.findings
+    assert isinstance(finding.error, LoopLimitError)
+    assert finding.error.lines == ((str(script), 7),)
+    assert "poll with an atomic" not in str(finding.error)
+    assert (report.failure, report.status) == (None, 1)
 
 
 def test_unrecorded_polling_script_obeys_the_loop_limit(tmp_path):
@@ -246,8 +248,10 @@ def test_unrecorded_polling_script_obeys_the_loop_limit(tmp_path):
         encoding="utf-8",
     )
     report = check(script, limit=100, loop_limit=LIMIT)
-    assert isinstance(report.failure, LoopLimitError)
-    assert report.failure.lines == ((str(script), 5),)
+    (finding,) = report.findings
+    assert isinstance(finding.error, LoopLimitError)
+    assert finding.error.lines == ((str(script), 5),)
+    assert "to wait for another thread, poll with an atomic, such as cuda.atomic.cas" in str(finding.error)
 
 
 def every_construct(n):

@@ -88,7 +88,7 @@ def test_columns_become_rows():
     word = store_transposed(ROWS, COLUMNS, R)
 
     def kernel(acc, v, out):
-        tile = cuda.shared.array(R * C, f32, 16)
+        tile = cuda.shared.array(RC, f32, 16)
         word(tile, 0, acc)
         for e in range(R * C):
             out[e] = tile[e]

@@ -4,6 +4,7 @@ Arguments that are views of one allocation keep their distances. Every other arr
 """
 
 from collections.abc import Sequence
+from ctypes import c_char
 from types import FrameType
 from typing import Any, Final, Protocol, TypeGuard
 
@@ -18,7 +19,7 @@ from .lanes import Lane, LaunchState, current, frame_line
 from .memory import ArrayIndex, KernelArray, MemoryBlock, base_array
 from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
-from .struct_arrays import StructArray
+from .struct_arrays import StructArray, StructElement
 
 ALIGNMENT_BYTES: Final = 256  # start addresses of allocations are multiples of this
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
@@ -69,6 +70,8 @@ class AddressSpaces:
         if isinstance(value, tuple):
             parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
+        if isinstance(value, np.void) and value.dtype.names:
+            return StructElement(StructArray(name, (1,), self._bind_fields(name, record_memory(value), None)), 0)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
             return convert_scalar_argument(value)
         if hasattr(value, "python_semantics"):
@@ -84,13 +87,18 @@ class AddressSpaces:
         """Return an array for the kernel. For an array of structures, create an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._bind_array(name, data, written, "global")
+        return StructArray(name, data.shape, self._bind_fields(name, data, written))
+
+    def _bind_fields(
+        self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None
+    ) -> dict[str, KernelArray | StructArray]:
         fields = {}
-        for field in data.dtype.names:
+        for field in data.dtype.names or ():
             part = data[field]
             extra_strides = (0,) * (part.ndim - data.ndim)
             part_written = None if written is None else as_strided(written, part.shape, (*written.strides, *extra_strides))
             fields[field] = self._bind_array_argument(f"{name}.{field}", part, part_written)
-        return StructArray(name, data.shape, fields)
+        return fields
 
     def constant_array(self, name: str, data: np.ndarray) -> KernelArray:
         """Return a NumPy array that a kernel captures, as a read-only array of this launch."""
@@ -208,6 +216,15 @@ class AddressSpaces:
         count = len(raw) // dtype.itemsize
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
 
+    def missing_dynamic_bytes(self, block: MemoryBlock, end: int) -> str:
+        """Return the advice for an access past the end of the dynamic shared memory, at `end`; "" for other memory."""
+        if block.space != "shared" or block.base != self._dynamic_base:
+            return ""
+        return (
+            f"the launch has {self._dynamic_nbytes:,} bytes of dynamic shared memory, and this element needs {end:,}: "
+            "kernel[grid, block, stream, nbytes]"
+        )
+
     def local_array(
         self, lane: Lane, key: InstructionKey, frame: FrameType, shape: ShapeLike, dtype: DTypeName
     ) -> KernelArray:
@@ -287,6 +304,12 @@ def is_device_memory(value: object) -> TypeGuard[DeviceMemory]:
 def rebuild_tuple(original: tuple[object, ...], parts: list[Any]) -> tuple[object, ...]:
     """Return the parts as a tuple of the original's type: a named tuple keeps its type."""
     return type(original)(*parts) if hasattr(original, "_fields") else tuple(parts)
+
+
+def record_memory(record: np.void) -> np.ndarray:
+    """Return the memory of one record of a structured array, as an array of one element. Writes change the record."""
+    address = np.frombuffer(record, np.uint8).ctypes.data  # the buffer itself is read-only
+    return np.ndarray((1,), record.dtype, memoryview((c_char * record.nbytes).from_address(address)))
 
 
 def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, NDArray[np.bool_]]:

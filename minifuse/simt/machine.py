@@ -29,6 +29,7 @@ from .deadlock import (
     spin_error,
     warp_mismatch_error,
 )
+from .diagnostics import count_dims
 from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, getcurrent, kernel_frame, traceback_line
 from .loops import CHUNKS
 from .record import Recorder
@@ -80,7 +81,7 @@ class Machine:
     ) -> None:
         self.grid: Dim3 = Dim3(*grid, *(1,) * (3 - len(grid)))
         self.block: Dim3 = Dim3(*block, *(1,) * (3 - len(block)))
-        self.grid_rank, self.block_rank = len(grid), len(block)
+        self.grid_rank, self.block_rank = count_dims(self.grid), count_dims(self.block)
         self.recorder, self.findings = recorder, list[SimtError]()
         self.spaces = AddressSpaces(self, shared)
         self._kernel, self._is_cooperative = kernel, is_cooperative

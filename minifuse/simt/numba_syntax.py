@@ -79,8 +79,8 @@ def definitions(text: str) -> dict[int, ast.FunctionDef]:
 
 
 def refusals(source: FunctionSource) -> list[SyntaxRefusal]:
-    """Find shapes that are no constants, and results of kernels, in the order of their lines."""
-    found = [*find_computed_shapes(source), *(find_results(source) if source.is_kernel else ())]
+    """Find shapes that are no constants, launches, and results of kernels, in the order of their lines."""
+    found = [*find_computed_shapes(source), *find_launches(source), *(find_results(source) if source.is_kernel else ())]
     return sorted(found, key=lambda refusal: refusal.line)
 
 
@@ -97,6 +97,14 @@ def find_results(source: FunctionSource) -> Iterator[SyntaxRefusal]:
 def describe_result(value: str) -> str:
     """Return the sentence about a kernel that returns a value."""
     return f"the kernel returns {value}, and a kernel cannot return a value: store it in an array"
+
+
+def find_launches(source: FunctionSource) -> Iterator[SyntaxRefusal]:
+    """Find launches of kernels."""
+    for node in source.nodes():
+        match node:
+            case ast.Call(func=ast.Subscript(value=ast.Name(id=name))) if is_function(source.global_value(name)):
+                yield SyntaxRefusal(f"kernels cannot launch kernels; launch {name} from the host", node.lineno)
 
 
 def find_computed_shapes(source: FunctionSource) -> Iterator[SyntaxRefusal]:
@@ -143,8 +151,7 @@ def is_computed(size: ast.expr, source: FunctionSource, seen: frozenset[str] = f
         case ast.Attribute(attr=name):
             return name != "ndim"
         case ast.Call(func=ast.Name(id=name)):
-            value = source.global_value(name)
-            return not isinstance(getattr(value, "py_func", value), FunctionType)  # whose result may be a constant
+            return not is_function(source.global_value(name))  # whose result may be a constant
         case ast.BinOp() | ast.UnaryOp() | ast.Call():
             return any(isinstance(node, ast.Name) for node in ast.walk(size))
         case ast.Tuple(elts=parts):
@@ -154,6 +161,11 @@ def is_computed(size: ast.expr, source: FunctionSource, seen: frozenset[str] = f
         case ast.IfExp(body=first, orelse=second):
             return any_computed(first, second)
     return False
+
+
+def is_function(value: object) -> bool:
+    """Return whether a value is a Python function, a kernel or a device function."""
+    return isinstance(getattr(value, "py_func", value), FunctionType)
 
 
 def is_constant(value: object) -> bool:

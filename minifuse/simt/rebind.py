@@ -14,7 +14,8 @@ import math
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -230,7 +231,7 @@ class Rebinder:
         table = MODULE_TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
-                raise_unknown_name(f"{name}.{attribute}", location)
+                raise_unknown_name(f"{name}.{attribute}", location, similar_names=table)
             return ModuleProxy(lambda key: raise_unknown(f"{name}.{key}"), table)
         if is_numba_cuda(module):
             if (
@@ -238,7 +239,7 @@ class Rebinder:
                 and not hasattr(CudaNamespace, attribute)
                 and DTYPE_ALIASES.get(attribute, attribute) not in CASTS
             ):
-                raise_unknown_name(f"{name}.{attribute}", location)
+                raise_unknown_name(f"{name}.{attribute}", location, similar_names=CUDA_NAMES)
             return cuda
         proxy = ModuleProxy(lambda key: self.rebind_value(getattr(module, key, MISSING), f"{name}.{key}", location), {})
         if attribute is not None:
@@ -379,9 +380,12 @@ def check_source(function: FunctionType, is_kernel: bool) -> None:
         raise UnknownWordError(f"{function.__name__} at {short_file(location[0])}:{line}: {text}", lines=(location,))
 
 
-def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
+def raise_unknown_name(name: str, location: Line, detail: str = "", similar_names: Iterable[str] = ()) -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use."""
     suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
+    similar = get_close_matches(name.rpartition(".")[2], similar_names, 1)
+    if similar and not suggestion:
+        suggestion = f"did you mean {name.rpartition('.')[0]}.{similar[0]}?"
     raise UnknownWordError(
         f"{name}{detail} at {short_file(location[0])}:{location[1]} is not supported by minifuse.simt; "
         "kernels can use numba.cuda, math, NumPy scalar functions, and functions that use only these"

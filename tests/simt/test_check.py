@@ -380,6 +380,23 @@ def test_a_trace_is_saved_where_its_folder_exists(tmp_path):
     assert f"trace in {file}; minifuse trace {file} prints it\n" in printed
 
 
+def test_positions_have_as_many_numbers_as_the_launch_has_dims(tmp_path):
+    source = """
+    import numpy as np
+    from numba import cuda
+
+    @cuda.jit
+    def fill(a):
+        a[cuda.grid(1)] = 1
+
+    fill[2, BLOCK](np.zeros(7))
+    """
+    (finding,) = check(write(tmp_path, source.replace("BLOCK", "4"))).findings
+    assert "by thread 3 of block 1 at script.py:7" in str(finding.error)
+    finding = check(write(tmp_path, source.replace("BLOCK", "(4, 2)"))).findings[0]
+    assert "by thread (3, 0) of block 1 at script.py:7" in str(finding.error)
+
+
 def test_cuda_cpp_is_refused_by_name(tmp_path):
     result = invoke(write(tmp_path, "__global__ void k(float *a) {}", "kernel.cu"))
     assert result.exit_code == 2

@@ -3,40 +3,96 @@
 import linecache
 import sys
 import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from ..core.errors import RaceError
 from ..simt.check import HazardFinding, Report, check, script_traceback
 from ..simt.diagnostics import pluralize
 from ..simt.host import format_line
-from .output import new_console, print_json
+from ..simt.launch_summary import LaunchSummary
+from .files import RequestError
+from .output import new_console, print_json, report_error
+
+CUDA_CPP_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 
 
-def run(
-    script: Path, arguments: list[str], trace: Path | None, schedules: int, limit: int, loop_limit: int, json: bool
-) -> int:
+@dataclass(frozen=True)
+class CheckRequest:
+    """The options, as given on the command line."""
+
+    script: Path
+    arguments: Sequence[str]
+    trace: Path | None
+    schedules: int
+    limit: int
+    loop_limit: int
+    summary: bool  # print sectors and wavefronts
+    all: bool  # print each race
+    json: bool
+
+    def why_refused(self) -> str:
+        """Return why the request cannot run, or ""."""
+        if not self.script.is_file():
+            return f"{self.script} is not a file"
+        if self.script.suffix in CUDA_CPP_SUFFIXES:
+            return (
+                f"{self.script} is CUDA C++; minifuse runs kernels written in Python for numba.cuda, as in "
+                "@cuda.jit def k(a): a[cuda.threadIdx.x] = 1"
+            )
+        if self.trace is not None and not self.trace.resolve().parent.is_dir():
+            return f"--trace {self.trace}: the folder {self.trace.parent} does not exist"
+        return ""
+
+
+def run(request: CheckRequest) -> int:
     """Run the script, print the hazards found, and return the exit status."""
-    if not script.is_file():
-        sys.stderr.write(f"minifuse check: {script} is not a file\n")
+    refusal = request.why_refused()
+    if refusal:
+        sys.stderr.write(f"minifuse check: {refusal}\n")
         return 2
-    with redirect_stdout(sys.stderr) if json else nullcontext():
-        report = check(script, arguments, schedules=schedules, limit=limit, loop_limit=loop_limit, trace=trace)
+    with redirect_stdout(sys.stderr) if request.json else nullcontext():
+        report = check(
+            request.script,
+            request.arguments,
+            schedules=request.schedules,
+            limit=request.limit,
+            loop_limit=request.loop_limit,
+            keeps_trace=request.trace is not None,
+            summarizes=request.summary,
+        )
     sys.stdout.flush()
     sys.stderr.write(script_traceback(report))
-    if json:
+    console = new_console(is_quiet=request.json)
+    show(report, console, request)
+    if request.trace is not None and report.trace is not None:
+        try:
+            report.trace.save(request.trace)
+        except OSError as error:
+            return report_error("check", RequestError(f"--trace {request.trace}: {error.strerror}; choose another path"))
+        console.print(f"trace in {request.trace}; minifuse trace {request.trace} prints it", soft_wrap=True)
+    if request.json:
         print_json(report.to_dict())
     else:
-        show(report, new_console(), trace, limit)
+        show_verdict(report, console)
     return report.status
 
 
-def show(report: Report, console: Console, trace: Path | None, limit: int) -> None:
-    """Print each hazard, then results that depend on the order of execution, then the verdict."""
-    for finding in report.findings:
-        show_finding(finding, console)
+def show(report: Report, console: Console, request: CheckRequest) -> None:
+    """Print each hazard, then results that depend on the order of execution, then the summaries."""
+    for group in group_findings(report.findings, request.all):
+        show_finding(group[0], console)
+        if len(group) > 1:
+            lines = sorted({line for finding in group for _, line in finding.error.lines})
+            pairs = pluralize(len(group) - 1, "more pair of lines", "more pairs of lines")
+            race_with = f"races of array '{group[0].error.array}' in lines {lines[0]} to {lines[-1]} (--all)"
+            print_wrapped(f"and {pairs} with {race_with}\n", console)
     for schedule in report.schedules:
         others_text = (
             f" and {pluralize(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
@@ -52,13 +108,52 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
     if report.unrecorded:
         launches_have = pluralize(len(report.unrecorded), "launch has", "launches have")
         print_wrapped(
-            f"{launches_have} more than {limit} memory accesses; only these were checked for races (--limit)", console
+            f"{launches_have} more than {request.limit} memory accesses; only these were checked for races (--limit)",
+            console,
         )
     for hint in report.hints:
         print_wrapped(f"hint: {hint}", console)
-    if trace is not None and report.launches:
-        console.print(f"trace in {trace}", soft_wrap=True)
-    console.print(Text(report.verdict(), style="red" if report.findings else "green"))
+    for summary in report.summaries:
+        show_summary(summary, console)
+
+
+def show_verdict(report: Report, console: Console) -> None:
+    """Print where the script ended, if not at its end, and the number of hazards."""
+    if report.end():
+        print_wrapped(report.end(), console)
+    is_complete = report.failure is None and not report.is_stopped
+    console.print(Text(report.verdict(), style="red" if report.findings else "green" if is_complete else "yellow"))
+
+
+def group_findings(findings: Sequence[HazardFinding], shows_all: bool) -> list[list[HazardFinding]]:
+    """Group the races of a launch at one array: missing synchronization often makes a race of each pair of lines."""
+    groups: dict[object, list[HazardFinding]] = {}
+    for number, finding in enumerate(findings):
+        is_race = isinstance(finding.error, RaceError) and not shows_all
+        key = (finding.kernel, finding.launch, finding.error.array) if is_race else number
+        groups.setdefault(key, []).append(finding)
+    return list(groups.values())
+
+
+def show_summary(summary: LaunchSummary, console: Console) -> None:
+    """Print the sectors and wavefronts of the launches of a kernel, and the lines that need too many."""
+    count = pluralize(summary.count, "launch", "launches")
+    print_wrapped(
+        f"kernel {summary.kernel}, {count} at {format_line(summary.line)}: {format_requests(summary.total)}", console
+    )
+    for line, numbers in summary.worst_lines():
+        source = linecache.getline(*line).strip()
+        console.print(Text(f"  {format_line(line)}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
+        print_wrapped(f"    {format_requests(numbers)}", console)
+    console.print()
+
+
+def format_requests(numbers: Counter[str]) -> str:
+    """Format sectors and wavefronts, those that are not 0."""
+    parts = [f"{numbers['sectors']:,} sectors, ideal {numbers['ideal_sectors']:,}"] if numbers["sectors"] else []
+    if numbers["wavefronts"]:
+        parts.append(f"{numbers['wavefronts']:,} wavefronts, of which {numbers['bank_conflicts']:,} for bank conflicts")
+    return "; ".join(parts) or "no access to global or shared memory"
 
 
 def show_finding(finding: HazardFinding, console: Console) -> None:

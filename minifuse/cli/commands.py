@@ -114,12 +114,17 @@ def check(
     schedules: Annotated[int, typer.Option(min=1, help="Run each launch in this many orders of warps and blocks.")] = 1,
     limit: Annotated[int, typer.Option(min=1, help="Record at most this many memory accesses per launch.")] = 1_000_000,
     loop_limit: LoopLimit = LOOP_LIMIT,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Also print the sectors and wavefronts of each kernel, and its worst lines.")
+    ] = False,
+    all_races: Annotated[bool, typer.Option("--all", help="Print each race, also of one array in one launch.")] = False,
     json: Json = False,
 ) -> None:
     """Run a numba.cuda script without a GPU and find errors: races, bounds, barriers, reads of uninitialized memory."""
-    from .check import run
+    from .check import CheckRequest, run
 
-    raise typer.Exit(run(script, arguments or [], trace, schedules, limit, loop_limit, json))
+    request = CheckRequest(script, arguments or [], trace, schedules, limit, loop_limit, summary, all_races, json)
+    raise typer.Exit(run(request))
 
 
 @app.command()
@@ -210,7 +215,7 @@ def grad(
 @app.command()
 def trace(
     what: Annotated[
-        str | None, typer.Argument(help="add, exp, sum, softmax, matmul, matmul:naive, FILE.py:kernel, ...")
+        str | None, typer.Argument(help="add, exp, sum, matmul, matmul:naive, FILE.py:kernel, FILE.npz, ...")
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List everything that can be traced.")] = False,
     shape: Annotated[

@@ -23,6 +23,7 @@ from ..core.dtypes import as_dtype
 from ..core.errors import SimtError
 from ..core.operators import TABLE
 from ..inspect.dry_run import launches_of
+from ..jit.fuse import Fused
 from ..runtime.script_environment import script_environment
 from ..simt.host import Line, ScriptKernel, ScriptLaunch, stand_in_modules, substitute_modules
 from ..tensors.tensor import Tensor
@@ -75,10 +76,11 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class TraceSubject:
-    """A title, and the launches to trace in order."""
+    """A title, and the launches to trace in order, or their traces if they ran before."""
 
     title: str
     plans: list[LaunchPlan]
+    traces: Sequence[simt.Trace] = ()
 
 
 def plan_subject(request: TraceRequest) -> TraceSubject:
@@ -189,14 +191,14 @@ def format_title(name: str, shapes: Sequence[Shape], dtype: str, request: TraceR
     return f"{name} of {dtype} {' and '.join(map(str, shapes))}, {layout}"
 
 
-def parse_shape(text: str) -> Shape:
-    """Parse sizes separated by commas."""
-    if not re.fullmatch(r"\d+(,\d+)*|", text):
-        raise RequestError(f"--shape {text}: expected sizes separated by commas, as in --shape 32,32")
-    shape = tuple(map(int, text.split(","))) if text else ()
+def parse_shape(text: str, option: str = "--shape ") -> Shape:
+    """Parse sizes separated by commas or by x. An error names the option that contains the text."""
+    if not re.fullmatch(r"\d+([,x]\d+)*|", text):
+        raise RequestError(f"{option}{text}: expected sizes separated by commas or x, as in {option}32,32")
+    shape = tuple(map(int, re.split("[,x]", text))) if text else ()
     if prod(shape) > MAX_ELEMENTS:
         raise RequestError(
-            f"--shape {text}: got {prod(shape):,} elements, expected at most {MAX_ELEMENTS:,}: a trace stores each access"
+            f"{option}{text}: got {prod(shape):,} elements, expected at most {MAX_ELEMENTS:,}: a trace stores each access"
         )
     return shape
 
@@ -242,6 +244,8 @@ def plan_kernel(request: TraceRequest) -> TraceSubject:
     """Plan a kernel in a file: a plain function that uses `minifuse.simt.cuda`, or one of `numba.cuda`."""
     path, name = file_and_name(request.what)
     kernel = load_kernel(path, name)
+    if isinstance(kernel, Fused):
+        raise RequestError(f"{name}: expected --shape for the arguments of a function of tensors, as in --shape 64,64")
     if request.grid is None or request.block is None:
         raise RequestError(f"{name}: expected --grid and --block, as in --grid 4 --block 128, or --grid 2,2 --block 8,8")
     grid, block = parse_sizes("--grid", request.grid), parse_sizes("--block", request.block)
@@ -258,6 +262,7 @@ def plan_function(request: TraceRequest) -> TraceSubject:
     function = load_kernel(path, name)
     if isinstance(function, ScriptKernel):
         request.refuse(["shapes"], "only applies to operations; write --arg for the arguments of a kernel")
+    function = function.function if isinstance(function, Fused) else function  # launches_of fuses it
     count = len(inspect.signature(function).parameters)
     shapes = [parse_shape(text) for text in request.shapes]
     if len(shapes) not in (1, count):
@@ -280,7 +285,8 @@ def load_kernel(path: Path, name: str) -> Callable[..., None]:
     kernels = {key: value for key, value in values.items() if is_kernel(value, path)}
     if name not in kernels:
         known = ", ".join(kernels) or "none"
-        problem = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; choose one: FILE.py:kernel"
+        problem = f"no kernel or function {name!r}; it has {known}"
+        problem = problem if name else f"these kernels and functions: {known}; choose one: FILE.py:kernel"
         raise RequestError(f"{path.name} has {problem}")
     kernel: Callable[..., None] = kernels[name]
     return kernel
@@ -290,8 +296,9 @@ class FileRunner:
     """Runs the kernels that a file launches when it is imported. They are not traced."""
 
     def launch(self, launch: ScriptLaunch) -> None:
-        """Run a launch."""
-        simt.run(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
+        """Run a launch. A faulty one is no obstacle: its kernel may be what is to be traced."""
+        with suppress(SimtError):
+            simt.run(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
         """Ignore a hazard."""
@@ -313,17 +320,20 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def is_kernel(value: object, path: Path) -> bool:
-    """Return True if a value is a kernel that was defined in this file."""
+    """Return True if a value is a kernel, or a function of tensors, that was defined in this file."""
     if isinstance(value, ScriptKernel):
         return not value.is_device
-    return inspect.isfunction(value) and value.__code__.co_filename == str(path)
+    function = inspect.unwrap(value.function) if isinstance(value, Fused) else value
+    return inspect.isfunction(function) and function.__code__.co_filename == str(path)
 
 
 def parse_sizes(option: str, text: str) -> Shape:
     """Parse one to three positive sizes."""
-    if not re.fullmatch(r"0*[1-9]\d*(,0*[1-9]\d*){0,2}", text):
-        raise RequestError(f"{option} {text}: expected one to three positive sizes separated by commas, as in {option} 4,2")
-    return tuple(map(int, text.split(",")))
+    if not re.fullmatch(r"0*[1-9]\d*([,x]0*[1-9]\d*){0,2}", text):
+        raise RequestError(
+            f"{option} {text}: expected one to three positive sizes separated by commas or x, as in {option} 4,2"
+        )
+    return tuple(map(int, re.split("[,x]", text)))
 
 
 def parse_kernel_arguments(kernel: Callable[..., None], name: str, texts: Sequence[str]) -> tuple[KernelArgument, ...]:
@@ -350,7 +360,7 @@ def parse_argument(text: str, value: str, random: np.random.Generator) -> Kernel
     """Parse shape:dtype to a random array, or a number."""
     shape, colon, dtype = value.partition(":")
     if colon and dtype in ELEMENT_TYPES:
-        return random_elements(parse_shape(shape), dtype, random)
+        return random_elements(parse_shape(shape, f"--arg {text.partition('=')[0]}="), dtype, random)
     if colon:
         raise RequestError(f"--arg {text}: unknown dtype {dtype!r}, expected one of {', '.join(ELEMENT_TYPES)}")
     for kind in (int, float):

@@ -71,18 +71,31 @@ def run(
         if backend is not None:
             raise RequestError("--backend only applies with --cell; without it, the kernels of the cuda backend are traced")
         with redirect_stdout(sys.stderr) if json else nullcontext():
-            subject = plan_subject(request)
-            traces = run_launches(subject, seed, limit, loop_limit)
+            subject = load_subject(request, source, save) if request.what.endswith(".npz") else plan_subject(request)
+            traces = subject.traces or run_launches(subject, seed, limit, loop_limit)
             saved = save_all(traces, save) if save else []
     except MinifuseError as error:
         return report_error("trace", error)
-    launches = [launch_facts(trace, plan.kernel, source) for trace, plan in zip(traces, subject.plans, strict=False)]
+    kernels = [plan.kernel if source else None for plan in subject.plans] or [None] * len(traces)
+    launches = [launch_facts(trace, kernel) for trace, kernel in zip(traces, kernels, strict=False)]
     if json:
         facts = {"what": request.what, "title": subject.title, "launches": launches, "saved": list(map(str, saved))}
         print_json(facts)
     else:
         show(subject, traces, launches, saved, new_console())
     return int(any(launch["hazards"] for launch in launches))
+
+
+def load_subject(request: TraceRequest, source: bool, save: Path | None) -> TraceSubject:
+    """Load a trace that was saved before. Nothing runs, so no other option applies."""
+    request.refuse(["shapes", "dim", "dtype", "layout", "arguments", "grid", "block", "shared"], "does not apply to a trace")
+    if source or save:
+        raise RequestError(f"--{'source' if source else 'save'} does not apply to {request.what}, which is saved already")
+    try:
+        trace = simt.load(request.what)
+    except OSError as error:
+        raise RequestError(f"{request.what}: {error.strerror}") from error
+    return TraceSubject(f"{trace.kernel} in {Path(request.what).name}", [], [trace])
 
 
 def run_launches(subject: TraceSubject, seed: int, limit: int, loop_limit: int) -> list[simt.Trace]:
@@ -110,8 +123,8 @@ def save_all(traces: Sequence[simt.Trace], path: Path) -> list[Path]:
 # Facts.
 
 
-def launch_facts(trace: simt.Trace, kernel: Callable[..., None], with_source: bool) -> dict[str, Any]:
-    """Return the facts of one launch as plain data."""
+def launch_facts(trace: simt.Trace, kernel: Callable[..., None] | None) -> dict[str, Any]:
+    """Return the facts of one launch as plain data, with the source of the kernel if it is passed."""
     facts = trace.summary()
     for line in facts["lines"]:
         line["text"] = linecache.getline(line["file"], line["line"]).strip()
@@ -120,7 +133,7 @@ def launch_facts(trace: simt.Trace, kernel: Callable[..., None], with_source: bo
     facts["hazards"] = [{key: value for key, value in hazard.items() if key not in SCRIPT_FIELDS} for hazard in hazards]
     facts["arguments"] = dict(trace.arguments)
     facts["THEORY"] = {"occupancy": launch_occupancy(trace)}
-    if with_source:
+    if kernel is not None:
         facts["source"] = kernel_source(getattr(kernel, "py_func", kernel))
     return facts
 
@@ -157,8 +170,9 @@ def show(
     console: Console,
 ) -> None:
     """Print each launch, the effects that are not modeled, and the number of hazards."""
-    launch_count, is_cut_short = len(subject.plans), len(traces) < len(subject.plans)
-    console.print(f"[bold]{subject.title}[/]")
+    launch_count = len(subject.plans) or len(traces)
+    is_cut_short = len(traces) < launch_count
+    console.print(Text(subject.title, "bold"))
     console.print(f"{pluralize(launch_count, 'launch', 'launches')}, run lane by lane in the interpreter")
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
@@ -353,6 +367,8 @@ def run_list(json: bool) -> int:
         ("matmul", "the kernels that minifuse launches; --shape M,N,K"),
         *rungs.items(),
         ("FILE.py:kernel", "your own kernel, with or without @cuda.jit; give --grid, --block and --arg"),
+        ("FILE.py:function", "the kernels of a function of tensors, fused or not; give --shape"),
+        ("FILE.npz", "a trace that was saved before"),
     ]
     columns = Column("subject", style="bold"), Column("text", wraps=True)
     print_report(make_table(columns, rows, 0, False), console)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import LimitError, NotDoneYet, SimtError, UninitializedReadError
-from .kernel_syntax import check_syntax
 from .launch_facts import Argument, ArrayFacts, LaunchFacts, SharedFacts, Sizes, Traffic
 from .strided import Array
 from .student import Student
@@ -30,12 +29,11 @@ def trace(student: Student, slot: str, kernel: FunctionType, grid: Sizes, block:
     Raises
     ------
     Wrong
-        A GPU's compiler would refuse the kernel, or the interpreter reports an error or a hazard; the first one.
+        The interpreter refuses the kernel, as a GPU's compiler would, or reports an error or a hazard; the first one.
     """
     from minifuse import simt
 
     student.count(slot)
-    check_syntax(kernel, student.folder)
     try:
         with np.errstate(all="ignore"):
             recording = simt.trace(kernel, grid, block, *arguments, limit=MAX_EVENTS)

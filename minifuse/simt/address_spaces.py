@@ -4,6 +4,7 @@ Arguments that are views of one allocation keep their distances. Every other arr
 """
 
 from collections.abc import Sequence
+from ctypes import c_char
 from types import FrameType
 from typing import Any, Final, Protocol, TypeGuard
 
@@ -18,10 +19,11 @@ from .lanes import Lane, LaunchState, current, frame_line
 from .memory import ArrayIndex, KernelArray, MemoryBlock, base_array
 from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
-from .struct_arrays import StructArray
+from .struct_arrays import StructArray, StructElement
 
 ALIGNMENT_BYTES: Final = 256  # start addresses of allocations are multiples of this
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
+MAX_SHARED_BYTES: Final = 48 * 1024  # per block: a kernel of Numba cannot have more
 RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator's state, which `random` reads as a row of two integers
 UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
 ShapeLike = int | tuple[int, ...]
@@ -46,6 +48,7 @@ class AddressSpaces:
         self._rows: dict[InstructionKey, tuple[int, int]] = {}  # instruction of a shared array -> row and base address
         self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
         self._dynamic: dict[int, tuple[np.ndarray, NDArray[np.bool_]]] = {}  # block -> bytes, written flags
+        self._static_nbytes = 0  # of shared memory
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
         self._constants: dict[int, KernelArray] = {}
         self._captured: dict[int, KernelArray] = {}
@@ -67,6 +70,8 @@ class AddressSpaces:
         if isinstance(value, tuple):
             parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
+        if isinstance(value, np.void) and value.dtype.names:
+            return StructElement(StructArray(name, (1,), self._bind_fields(name, record_memory(value), None)), 0)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
             return convert_scalar_argument(value)
         if hasattr(value, "python_semantics"):
@@ -82,13 +87,18 @@ class AddressSpaces:
         """Return an array for the kernel. For an array of structures, create an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._bind_array(name, data, written, "global")
+        return StructArray(name, data.shape, self._bind_fields(name, data, written))
+
+    def _bind_fields(
+        self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None
+    ) -> dict[str, KernelArray | StructArray]:
         fields = {}
-        for field in data.dtype.names:
+        for field in data.dtype.names or ():
             part = data[field]
             extra_strides = (0,) * (part.ndim - data.ndim)
             part_written = None if written is None else as_strided(written, part.shape, (*written.strides, *extra_strides))
             fields[field] = self._bind_array_argument(f"{name}.{field}", part, part_written)
-        return StructArray(name, data.shape, fields)
+        return fields
 
     def constant_array(self, name: str, data: np.ndarray) -> KernelArray:
         """Return a NumPy array that a kernel captures, as a read-only array of this launch."""
@@ -180,6 +190,14 @@ class AddressSpaces:
         else:
             data, written = poisoned_memory(dims, element)
         if key not in self._rows:
+            self._static_nbytes += data.nbytes * (dims != (0,))
+            if self._static_nbytes > MAX_SHARED_BYTES:
+                file, line = frame_line(frame)
+                raise SimtError(
+                    f"shared array '{name}' at {short_file(file)}:{line}: the shared arrays of the kernel have "
+                    f"{self._static_nbytes:,} bytes, more than {MAX_SHARED_BYTES:,}; use smaller arrays",
+                    lines=((file, line),),
+                )
             base = self._dynamic_base if dims == (0,) else self._reserve(data.nbytes)
             self._rows[key] = self._register_array(name, "shared", base, data, base), base
         row, base = self._rows[key]
@@ -197,6 +215,15 @@ class AddressSpaces:
         raw, written = self._dynamic[block]
         count = len(raw) // dtype.itemsize
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
+
+    def missing_dynamic_bytes(self, block: MemoryBlock, end: int) -> str:
+        """Return the advice for an access past the end of the dynamic shared memory, at `end`; "" for other memory."""
+        if block.space != "shared" or block.base != self._dynamic_base:
+            return ""
+        return (
+            f"the launch has {self._dynamic_nbytes:,} bytes of dynamic shared memory, and this element needs {end:,}: "
+            "kernel[grid, block, stream, nbytes]"
+        )
 
     def local_array(
         self, lane: Lane, key: InstructionKey, frame: FrameType, shape: ShapeLike, dtype: DTypeName
@@ -277,6 +304,12 @@ def is_device_memory(value: object) -> TypeGuard[DeviceMemory]:
 def rebuild_tuple(original: tuple[object, ...], parts: list[Any]) -> tuple[object, ...]:
     """Return the parts as a tuple of the original's type: a named tuple keeps its type."""
     return type(original)(*parts) if hasattr(original, "_fields") else tuple(parts)
+
+
+def record_memory(record: np.void) -> np.ndarray:
+    """Return the memory of one record of a structured array, as an array of one element. Writes change the record."""
+    address = np.frombuffer(record, np.uint8).ctypes.data  # the buffer itself is read-only
+    return np.ndarray((1,), record.dtype, memoryview((c_char * record.nbytes).from_address(address)))
 
 
 def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, NDArray[np.bool_]]:

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,12 +33,14 @@ from ..runtime.script_environment import script_environment
 from . import run as run_kernel
 from . import trace as trace_kernel
 from .diagnostics import pluralize
-from .host import DeviceArray, HostOrDevice, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
+from .host import HostOrDevice, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
+from .host.snapshots import array_arguments, restore, snapshot
+from .launch_summary import LaunchSummary, add_summary
 from .machine import LOOP_LIMIT
 from .trace import Trace
 
 MAX_RECORDED_ACCESSES = 1_000_000  # per launch: about 3 s and 50 MB
-EXIT_HAZARDS, EXIT_FAILED = 1, 2  # exit statuses
+EXIT_HAZARDS, EXIT_FAILED, EXIT_STOPPED = 1, 2, 130  # exit statuses
 # files that do not belong to the script have names with these prefixes
 INTERNAL_PREFIXES = ("<frozen", f"{Path(__file__).parents[1]}{os.sep}")
 
@@ -66,6 +69,15 @@ class ScheduleFinding:
     count: int = 1  # launches with differing results
 
 
+class EndedLaunch(NamedTuple):
+    """The launch in which the script ended."""
+
+    error: BaseException
+    kernel: str
+    launch: int  # its number, from 1
+    line: Line  # of the script
+
+
 @dataclass
 class Report:
     """The results of running a script."""
@@ -79,21 +91,39 @@ class Report:
     hints: list[str] = field(default_factory=list)  # likely mistakes that are not hazards
     unrecorded: list[int] = field(default_factory=list)  # numbers of launches with too many accesses to record
     failure: BaseException | None = None  # the exception that ended the script, unless it is a hazard
+    is_stopped: bool = False  # True after Ctrl-C
+    ended_in: EndedLaunch | None = None  # None if the script ended outside a launch, or ran to its end
+    trace: Trace | None = None  # of the first launch with a hazard, otherwise of the last, if it is kept
+    summaries: list[LaunchSummary] = field(default_factory=list)  # if they are requested
     exit_status: int = 0  # of the script itself
 
     @property
     def status(self) -> int:
-        """The exit status of the command: 1 for a hazard, 2 for an exception, otherwise the script's own."""
+        """The exit status of the command: 1 for a hazard, 2 for an exception, 130 for Ctrl-C, otherwise the script's own."""
+        if self.is_stopped:
+            return EXIT_STOPPED
         if self.findings:
             return EXIT_HAZARDS
         return EXIT_FAILED if self.failure is not None else self.exit_status
 
     def verdict(self) -> str:
         """Return the last line of the report: `3 launches of 2 kernels: 1 hazard`."""
+        end = " before the script was stopped" if self.is_stopped else ""
+        if self.failure is not None:
+            end = f" before the script ended by {type(self.failure).__name__}"
         if not self.launches and not self.findings:
-            return "no kernel was launched"
-        hazards = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
+            return f"no kernel was launched{end}"
+        hazards = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else f"no hazards{end}"
         return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {hazards}"
+
+    def end(self) -> str:
+        """Return the sentence about the launch that ended the script, or "" if there is none, or a traceback shows it."""
+        if self.ended_in is None or self.failure is not None:
+            return ""
+        location = f"launch {self.ended_in.launch} at {format_line(self.ended_in.line)}"
+        if self.is_stopped:
+            return f"stopped in kernel {self.ended_in.kernel}, {location}"
+        return f"the script ended in {location}; the rest of it was not checked"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report in types that JSON represents."""
@@ -106,6 +136,8 @@ class Report:
             "schedules_tried": self.tried,
             "unrecorded": self.unrecorded,
             "hints": self.hints,
+            "summaries": [summary.to_dict() for summary in self.summaries],
+            "ended_in_launch": None if self.ended_in is None else self.ended_in.launch,
             "exception": None if self.failure is None else f"{type(self.failure).__name__}: {self.failure}",
             "status": self.status,
         }
@@ -118,17 +150,25 @@ class Checker:
     the script launched it, because later results would be meaningless.
     """
 
-    def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool) -> None:
-        self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
-        self.trace: Trace | None = None  # the trace of the first launch with a hazard, otherwise of the last launch
+    def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool, summarizes: bool) -> None:
+        self.report, self.limit, self.loop_limit = report, limit, loop_limit
+        self.keeps_trace, self.summarizes = keeps_trace, summarizes
+        self.ended_in: EndedLaunch | None = None  # the last launch that raised
         self._trace_has_hazard = False
         self._seen: dict[tuple[object, ...], HazardFinding] = {}
         self._kernels: set[Callable[..., object]] = set()
 
     def launch(self, launch: ScriptLaunch) -> None:
         """Run one launch, collect its hazards, and try other schedules."""
+        self.report.launches += 1
+        try:
+            self._check_launch(launch)
+        except BaseException as error:
+            self.ended_in = EndedLaunch(error, launch.kernel.py_func.__name__, self.report.launches, launch.line)
+            raise
+
+    def _check_launch(self, launch: ScriptLaunch) -> None:
         report, name = self.report, launch.kernel.py_func.__name__
-        report.launches += 1
         if launch.kernel.py_func not in self._kernels:
             self._kernels.add(launch.kernel.py_func)
             report.kernels.append(name)
@@ -139,7 +179,9 @@ class Checker:
         hazards = reportable_hazards(trace)
         if self.keeps_trace and not self._trace_has_hazard:
             outputs = {key: array.copy() for key, array in trace.outputs.items()}  # a later launch may change the arrays
-            self.trace, self._trace_has_hazard = replace(trace, outputs=outputs), bool(hazards)
+            report.trace, self._trace_has_hazard = replace(trace, outputs=outputs), bool(hazards)
+        if self.summarizes:
+            add_summary(report.summaries, name, report.launches, launch.line, trace)
         for hazard in hazards:
             self._add_finding(hazard, launch.line, name, report.launches)
         if trace.is_complete and report.tried > 1:
@@ -261,10 +303,10 @@ def reportable_hazards(trace: Trace) -> list[SimtError]:
 def is_kernel_hazard(error: SimtError) -> bool:
     """Return whether an error is a hazard of the script's kernels.
 
-    Unsupported names and exceeded limits are limits of the interpreter, not of the kernel. An output that a launch leaves
-    unwritten may be written by another launch.
+    Unsupported names and the limit of recorded accesses are limits of the interpreter, not of the kernel. An output that a
+    launch leaves unwritten may be written by another launch.
     """
-    return type(error) is not SimtError and not isinstance(error, LimitError | UnknownWordError | UnwrittenOutputError)
+    return type(error) not in (SimtError, LimitError, UnknownWordError, UnwrittenOutputError)
 
 
 def check(
@@ -274,7 +316,8 @@ def check(
     schedules: int = 1,
     limit: int = MAX_RECORDED_ACCESSES,
     loop_limit: int = LOOP_LIMIT,
-    trace: Path | None = None,
+    keeps_trace: bool = False,
+    summarizes: bool = False,
 ) -> Report:
     """Run a script and check its kernels.
 
@@ -290,10 +333,12 @@ def check(
         Record at most this many memory accesses per launch. A longer launch is run again without recording, so races are
         found only among its first accesses.
     loop_limit
-        Raise LoopLimitError in the script if a launch runs this many loop iterations and calls, counted over all threads,
-        without a thread ending.
-    trace
-        Save the trace of the first launch with a hazard to this file, or of the last launch if there is no hazard.
+        End a launch with a LoopLimitError if it runs this many loop iterations and calls, counted over all threads, without
+        a thread ending.
+    keeps_trace
+        Keep the trace of the first launch with a hazard, or of the last launch if there is no hazard.
+    summarizes
+        Count sectors and wavefronts.
 
     Returns
     -------
@@ -304,7 +349,7 @@ def check(
     The script runs in this process, as `__main__`. Afterwards `sys.modules`, `sys.argv` and `sys.path` are restored.
     """
     report = Report(script, tried=schedules)
-    checker = Checker(report, limit, loop_limit, keeps_trace=trace is not None)
+    checker = Checker(report, limit, loop_limit, keeps_trace, summarizes)
     path = script.resolve()
     with script_environment(path, arguments), substitute_modules(stand_in_modules(checker), path.parent):
         try:
@@ -314,11 +359,12 @@ def check(
                 runpy.run_path(str(path), run_name="__main__")
         except SystemExit as error:
             report.exit_status = exit_code(error)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             is_reported = isinstance(error, SimtError) and is_kernel_hazard(error) and bool(report.findings)
-            report.failure = None if is_reported else error
-    if trace is not None and checker.trace is not None:
-        checker.trace.save(trace)
+            report.is_stopped = isinstance(error, KeyboardInterrupt)
+            report.failure = None if is_reported or report.is_stopped else error
+            if checker.ended_in is not None and checker.ended_in.error is error:
+                report.ended_in = checker.ended_in
     return report
 
 
@@ -368,31 +414,6 @@ def script_traceback(report: Report) -> str:
         exception.stack = traceback.StackSummary.from_list(frames)
         exception = exception.__cause__ or exception.__context__
     return "".join(summary.format())
-
-
-def array_arguments(arguments: Sequence[object]) -> Iterator[HostOrDevice]:
-    """Yield the arrays among the arguments of a launch."""
-    for argument in arguments:
-        if isinstance(argument, tuple):
-            yield from array_arguments(argument)
-        elif isinstance(argument, DeviceArray | np.ndarray):
-            yield argument
-
-
-def snapshot(arrays: Sequence[HostOrDevice]) -> list[np.ndarray]:
-    """Copy the elements of the arrays, and the flags that record which of them are written."""
-    return [part.copy() for array in arrays for part in array_parts(array)]
-
-
-def restore(arrays: Sequence[HostOrDevice], copies: Sequence[np.ndarray]) -> None:
-    """Restore the arrays from the copies, in place."""
-    for part, saved in zip((part for array in arrays for part in array_parts(array)), copies, strict=True):
-        part[...] = saved
-
-
-def array_parts(array: HostOrDevice) -> tuple[np.ndarray, ...]:
-    """Return the NumPy arrays of an argument."""
-    return (array.data, array.written) if isinstance(array, DeviceArray) else (array,)
 
 
 def finding_as_dict(finding: HazardFinding) -> dict[str, object]:

@@ -7,7 +7,8 @@ from types import CodeType, FrameType
 from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError, short_file
 from .bytecode_locations import Line
 from .lanes import Lane, Wait, frame_line
-from .loops import loop_line
+from .loops import is_polling_loop, loop_line
+from .numba_syntax import describe_result
 
 
 def barrier_mismatch_error(lanes: list[Lane]) -> SimtError:
@@ -100,11 +101,14 @@ def spin_error(lane: Lane, frame: FrameType) -> SimtError:
 def loop_limit_error(lane: Lane, kernel: str, frame: FrameType, limit: int) -> SimtError:
     """Return the error for a launch whose loops or recursive calls do not end."""
     line = loop_line(frame)
+    advice = ""
+    if is_polling_loop(frame):
+        advice = ". Lanes run one after the other: to wait for another thread, poll with an atomic, such as cuda.atomic.cas"
     return make_error(
         LoopLimitError,
         f"kernel {kernel}: {limit:,} loop iterations and calls, and no thread has ended; {lane.position} is in the loop of "
         f"{frame.f_code.co_name} at {short_file(line[0])}:{line[1]}. Check the condition that ends this loop. If it is only "
-        "slow, raise loop_limit= (--loop-limit)",
+        f"slow, raise loop_limit= (--loop-limit){advice}",
         [lane],
         [line],
     )
@@ -118,6 +122,14 @@ def recursion_error(lane: Lane, kernel: str, line: Line) -> SimtError:
         "check the condition that ends the recursion, or write a loop: a thread of a GPU has a small stack",
         [lane],
         [line],
+    )
+
+
+def result_error(lane: Lane, result: object, code: CodeType) -> SimtError:
+    """Return the error for a kernel that returns a value."""
+    lines = [(code.co_filename, line) for line in return_lines(code)]
+    return make_error(
+        UnknownWordError, f"{code.co_name}: {describe_result(repr(result))}, in {lane.position}", [lane], lines
     )
 
 

@@ -55,12 +55,16 @@ def unravel_xyz(linear: int, sizes: Sizes) -> Sizes:
     >>> unravel_xyz(35, (16, 16, 1)), unravel_xyz(35, (64, 1, 1))
     ((3, 2), (35,))
     """
-    ndim = max((d + 1 for d, size in enumerate(sizes) if size > 1), default=1)
     index = []
-    for size in sizes[:ndim]:
+    for size in sizes[: count_dims(sizes)]:
         linear, i = divmod(linear, size)
         index.append(i)
     return tuple(index)
+
+
+def count_dims(sizes: Sizes) -> int:
+    """Return the number of dims of a grid or block, without trailing dims of size 1, and at least 1."""
+    return max((d + 1 for d, size in enumerate(sizes) if size > 1), default=1)
 
 
 def format_index(index: Sizes) -> str:
@@ -134,6 +138,9 @@ def _advice(race: Race, labels: EventLabels) -> str:
     is_one_line = (first_file, first_line) == (second_file, second_line)
     if is_one_line and race.kind != "write-write":
         or_barrier = "" if race.scope == "grid" else ", or read before a cuda.syncthreads() and write after it"
+        occurrence = labels.events.occurrence
+        if race.scope == "grid" and occurrence[race.first] != occurrence[race.second]:  # in a loop
+            or_barrier = ", launch the kernel once for each iteration, or call cuda.cg.this_grid().sync() in each"
         return f"write to an array other than the one that is read{or_barrier}, or use cuda.atomic"
     if race.scope == "grid":
         if race.kind == "write-write":

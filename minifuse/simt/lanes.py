@@ -120,13 +120,13 @@ class LaneRunner(greenlet):  # type: ignore[misc]  # greenlet ships no types
 
     lane: Lane | None = None
 
-    def run(self, kernel: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        """Run the kernel once for each lane that the machine assigns."""
+    def run(self, kernel: Callable[..., object], arguments: tuple[object, ...]) -> None:
+        """Run the kernel once for each lane that the machine assigns, and pass its result to the machine."""
         home = self.parent
         while True:
-            kernel(*arguments)
+            result = kernel(*arguments)
             self.lane.is_done = True  # type: ignore[union-attr]  # the machine has set it
-            home.switch()
+            home.switch(result)
 
 
 def current(name: str = "this function") -> Lane:

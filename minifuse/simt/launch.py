@@ -6,12 +6,14 @@ All three check grid, block and arguments as Numba does, rebind the kernel, run 
 import math
 from collections.abc import Iterator, Sequence
 from inspect import CO_VARARGS
+from types import FunctionType
 from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
 from .address_spaces import select_scalar_arguments
+from .diagnostics import pluralize
 from .lanes import getcurrent
 from .machine import LOOP_LIMIT, MAX_THREADS_PER_BLOCK, Machine
 from .rebind import ReboundKernel, rebind
@@ -334,11 +336,21 @@ def check_sizes(value: Sizes | None, name: str) -> tuple[int, ...]:
 
 def name_arguments(rebound: ReboundKernel, arguments: tuple[object, ...]) -> list[tuple[str, object]]:
     """Return the arguments with the names of their parameters."""
-    names, function = rebound.parameter_names, rebound.source
-    has_varargs = function.__code__.co_flags & CO_VARARGS
-    required_count = len(names) - len(function.__defaults__ or ())
-    if not required_count <= len(arguments) or (len(arguments) > len(names) and not has_varargs):
-        expected = str(len(names)) if required_count == len(names) else f"{required_count} to {len(names)}"
-        raise SimtError(f"{function.__name__}({', '.join(names)}) takes {expected} arguments, got {len(arguments)}")
+    names = rebound.parameter_names
+    problem = wrong_argument_count(rebound.source, len(arguments))
+    if problem:
+        raise SimtError(problem)
     extra_names = [f"argument {number}" for number in range(len(names), len(arguments))]
     return list(zip([*names, *extra_names], arguments, strict=False))
+
+
+def wrong_argument_count(function: FunctionType, count: int) -> str:
+    """Return how many arguments a kernel takes, or "" if it takes `count`."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    required_count = len(names) - len(function.__defaults__ or ())
+    if required_count <= count and (count <= len(names) or code.co_flags & CO_VARARGS):
+        return ""
+    expected = pluralize(len(names), "argument")
+    expected = expected if required_count == len(names) else f"{required_count} to {expected}"
+    return f"{function.__name__}({', '.join(names)}) takes {expected}, got {count}"

@@ -168,17 +168,28 @@ def counter_instructions(constant_index: int, position: SourcePosition) -> Itera
     yield BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
 
 
-def loop_line(frame: FrameType) -> Line:
-    """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
+def current_loop(frame: FrameType) -> list[BytecodeInstruction]:
+    """Return the instructions of the loop whose counter a frame is executing; none if there is no loop."""
     steps = decode_instructions(frame.f_code)
     current_step = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
-    lines = [frame.f_lineno]
     jump = next((step for step in steps[current_step + 1 : current_step + 4] if step.is_backward), None)
-    if jump is not None and jump.target is not None:
-        previous_step = steps[max(0, steps.index(jump.target) - 1)]  # a NOP here is the line of a `while True`
-        loop_steps = [jump.target, *([previous_step] if previous_step.name == "NOP" else [])]
-        lines += [step.position[0] for step in loop_steps if step.position[0] is not None]
-    return frame.f_code.co_filename, min(lines)
+    if jump is None or jump.target is None:
+        return []
+    start = steps.index(jump.target)
+    has_nop = steps[max(0, start - 1)].name == "NOP"  # it has the line of a `while True`
+    return steps[start - has_nop : steps.index(jump) + 1]
+
+
+def loop_line(frame: FrameType) -> Line:
+    """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
+    lines = [step.position[0] for step in current_loop(frame)[:2] if step.position[0] is not None]
+    return frame.f_code.co_filename, min([frame.f_lineno, *lines])
+
+
+def is_polling_loop(frame: FrameType) -> bool:
+    """Return whether a frame executes a loop that only reads arrays, and may wait for another thread to write them."""
+    names = {step.name for step in current_loop(frame)}
+    return "BINARY_SUBSCR" in names and "STORE_SUBSCR" not in names
 
 
 def caches_of_for_iter() -> int:

@@ -6,9 +6,9 @@ their indices; any other seed shuffles blocks, warps and lanes. `launch` checks 
 """
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import copy_context
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Final, TypeVar
 
 import numpy as np
@@ -24,10 +24,12 @@ from .deadlock import (
     integer_growth_error,
     loop_limit_error,
     recursion_error,
+    result_error,
     shuffle_type_error,
     spin_error,
     warp_mismatch_error,
 )
+from .diagnostics import count_dims
 from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, getcurrent, kernel_frame, traceback_line
 from .loops import CHUNKS
 from .record import Recorder
@@ -46,7 +48,7 @@ class Machine:
 
     Parameters
     ----------
-    kernel : callable
+    kernel : function
         A function returned by `rebind`, whose globals are the functions of `simt`.
     grid, block : tuple of int
         One to three sizes.
@@ -66,7 +68,7 @@ class Machine:
 
     def __init__(
         self,
-        kernel: Callable[..., None],
+        kernel: FunctionType,
         grid: tuple[int, ...],
         block: tuple[int, ...],
         arguments: Iterable[tuple[str, object]],
@@ -79,7 +81,7 @@ class Machine:
     ) -> None:
         self.grid: Dim3 = Dim3(*grid, *(1,) * (3 - len(grid)))
         self.block: Dim3 = Dim3(*block, *(1,) * (3 - len(block)))
-        self.grid_rank, self.block_rank = len(grid), len(block)
+        self.grid_rank, self.block_rank = count_dims(self.grid), count_dims(self.block)
         self.recorder, self.findings = recorder, list[SimtError]()
         self.spaces = AddressSpaces(self, shared)
         self._kernel, self._is_cooperative = kernel, is_cooperative
@@ -215,22 +217,24 @@ class Machine:
         runner = lane.runner
         if runner is not None:
             lane.wait = None
-            runner.switch(result)
+            returned = runner.switch(result)
         elif self._idle:
             lane.runner = runner = self._idle.pop()
             runner.lane = lane
-            runner.switch()
+            returned = runner.switch()
         else:
             lane.runner = runner = LaneRunner(parent=self.home)
             runner.lane, runner.gr_context = lane, self._context
             self._runners.append(runner)
-            runner.switch(self._kernel, self._arguments)
+            returned = runner.switch(self._kernel, self._arguments)
         if lane.wait is None or lane.wait.operation != SPIN_WAIT:
             self.spins = 0
         if lane.is_done:
             self._loops_left = self._loop_limit
             lane.runner = runner.lane = None
             self._idle.append(runner)
+            if returned is not None:
+                raise result_error(lane, returned, self._kernel.__code__)
 
     def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, object]]:
         """Return the lanes of a warp whose collective is complete, each with its result.

@@ -230,10 +230,14 @@ class KernelArray:
         """Convert an index of one dim to an int. Raise if it is out of bounds."""
         position = self._check_integer(part)
         if not 0 <= position < self.shape[dim]:
+            end = self._origin + (position + 1) * self.itemsize
+            advice = (
+                self._machine.spaces.missing_dynamic_bytes(self._allocation, end) if self.ndim == 1 and position >= 0 else ""
+            )
             raise lane_error(
                 OutOfBoundsError,
                 f"{self}: access to element {index}, which is out of bounds",
-                f"dim {dim} needs 0 <= index < {self.shape[dim]}; guard the access with an `if`",
+                advice or f"dim {dim} needs 0 <= index < {self.shape[dim]}; guard the access with an `if`",
                 array=self.name,
                 element=tuple(index) if isinstance(index, tuple) else (index,),
             )

@@ -14,7 +14,8 @@ import math
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -29,6 +30,7 @@ from .cuda_api import CudaNamespace, cuda
 from .lanes import KERNEL_BUILTINS, raise_unknown
 from .libdevice import LIBDEVICE
 from .loops import add_loop_counters
+from .numba_syntax import find_source, refusals
 
 NUMBA_PACKAGES: Final = ("numba", "numba_cuda")
 numba_cuda_lock: Final = threading.RLock()  # held to import or use the real numba.cuda, and to replace it for a script
@@ -40,6 +42,7 @@ UNSUPPORTED_OPCODES: Final = {
     "PUSH_EXC_INFO": "try and with",
     "YIELD_VALUE": "yield",
     "LOAD_BUILD_CLASS": "class",
+    "BUILD_LIST": "a list",
     "BUILD_MAP": "a dict",
     "BUILD_SET": "a set",
     "STORE_GLOBAL": "global",
@@ -59,6 +62,7 @@ SUGGESTIONS: Final = {  # unsupported name -> what to write instead
     "try and with": "test for the case with an `if`: a kernel handles no exceptions",
     "yield": "write a loop",
     "class": "define it outside the kernel",
+    "a list": "take an array, a tuple or cuda.local.array(shape, dtype)",
     "a dict": "take an array or a tuple",
     "a set": "take an array or a tuple",
     "global": "store in an array: the globals of a kernel are constants",
@@ -80,7 +84,7 @@ class GlobalLookup(NamedTuple):
 class ReboundKernel:
     """A kernel that the machine can run, and the global values that it was rebound with."""
 
-    def __init__(self, function: Callable[..., None], source: FunctionType, rebinder: "Rebinder") -> None:
+    def __init__(self, function: FunctionType, source: FunctionType, rebinder: "Rebinder") -> None:
         self.function, self.source = function, source
         self.parameter_names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
         self.is_cooperative = rebinder.is_cooperative
@@ -148,9 +152,11 @@ class Rebinder:
         namespace: dict[str, object] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         copied = FunctionType(add_loop_counters(code), namespace, function.__name__, None, cells)
+        is_kernel = not self._copies
         self._copies[function] = copied
         self.is_cooperative |= not COOPERATIVE_NAMES.isdisjoint(code.co_names)
         check_opcodes(code)
+        check_source(function, is_kernel)
         for name, attribute, line in used_globals(code):
             value = self._lookup(name, function.__globals__.get, name, MISSING)
             if value is not MISSING:
@@ -225,7 +231,7 @@ class Rebinder:
         table = MODULE_TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
-                raise_unknown_name(f"{name}.{attribute}", location)
+                raise_unknown_name(f"{name}.{attribute}", location, similar_names=table)
             return ModuleProxy(lambda key: raise_unknown(f"{name}.{key}"), table)
         if is_numba_cuda(module):
             if (
@@ -233,7 +239,7 @@ class Rebinder:
                 and not hasattr(CudaNamespace, attribute)
                 and DTYPE_ALIASES.get(attribute, attribute) not in CASTS
             ):
-                raise_unknown_name(f"{name}.{attribute}", location)
+                raise_unknown_name(f"{name}.{attribute}", location, similar_names=CUDA_NAMES)
             return cuda
         proxy = ModuleProxy(lambda key: self.rebind_value(getattr(module, key, MISSING), f"{name}.{key}", location), {})
         if attribute is not None:
@@ -354,19 +360,32 @@ def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
 
 def check_opcodes(code: CodeType) -> None:
     """Raise UnknownWordError for Python statements that Numba cannot compile for a GPU."""
-    line = code.co_firstlineno
-    for step in dis.get_instructions(code):
+    line, steps = code.co_firstlineno, list(dis.get_instructions(code))
+    unpacked = {step.positions for step in steps if "LIST_TO_TUPLE" in f"{step.opname} {step.argrepr}"}  # (*a, b)
+    for step in steps:
         line = step.positions.lineno if step.positions and step.positions.lineno else line
-        if step.opname in UNSUPPORTED_OPCODES:
+        is_tuple = step.opname == "BUILD_LIST" and step.positions in unpacked
+        if step.opname in UNSUPPORTED_OPCODES and not is_tuple:
             raise_unknown_name(UNSUPPORTED_OPCODES[step.opname], (code.co_filename, line))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             check_opcodes(constant)
 
 
-def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
+def check_source(function: FunctionType, is_kernel: bool) -> None:
+    """Raise UnknownWordError for a shape or a result that Numba cannot compile for a GPU."""
+    source = find_source(function, is_kernel)
+    for text, line in refusals(source) if source is not None else ():
+        location = function.__code__.co_filename, line
+        raise UnknownWordError(f"{function.__name__} at {short_file(location[0])}:{line}: {text}", lines=(location,))
+
+
+def raise_unknown_name(name: str, location: Line, detail: str = "", similar_names: Iterable[str] = ()) -> NoReturn:
     """Raise UnknownWordError for a name that kernels cannot use."""
     suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
+    similar = get_close_matches(name.rpartition(".")[2], similar_names, 1)
+    if similar and not suggestion:
+        suggestion = f"did you mean {name.rpartition('.')[0]}.{similar[0]}?"
     raise UnknownWordError(
         f"{name}{detail} at {short_file(location[0])}:{location[1]} is not supported by minifuse.simt; "
         "kernels can use numba.cuda, math, NumPy scalar functions, and functions that use only these"

@@ -51,7 +51,7 @@ def test_return_before_a_barrier_is_reported_with_both_lines():
 def test_barriers_in_two_branches_are_reported_with_both_lines():
     with pytest.raises(BarrierError, match="every thread of the block must reach the same barrier") as info:
         simt.run(in_branch, 1, (64, 1), np.zeros(1))
-    assert info.value.threads == ((0, 0), (32, 0))
+    assert info.value.threads == ((0,), (32,))
     assert len({line for _, line in info.value.lines}) == 2
 
 

@@ -241,7 +241,7 @@ def test_traceback_shows_only_lines_of_the_script(tmp_path):
     assert [(Path(file).name, name) for file, _, name in frames][:2] == [("script.py", "<module>"), ("script.py", "start")]
     assert all(Path(file).name == "script.py" for file, _, _ in frames)
     assert "missing_name" in result.stderr
-    assert result.stdout == "1 launch of 1 kernel: no hazards\n"
+    assert result.stdout == "1 launch of 1 kernel: no hazards before the script ended by UnknownWordError\n"
 
 
 def test_unknown_names_are_errors_with_their_line(tmp_path):
@@ -267,6 +267,140 @@ def test_failed_launch_ends_the_script(tmp_path):
     assert result.exit_code == 1
     assert "not reached" not in result.output
     assert "Traceback" not in result.output + result.stderr
+    (launched,) = [k for k, line in enumerate(source.split("\n"), 1) if "[" in line and "](" in line]
+    ended = f"the script ended in launch 1 at script.py:{launched}; the rest of it was not checked\n"
+    assert result.stdout.endswith(f"{ended}1 launch of 1 kernel: 1 hazard\n")
+
+
+def test_ctrl_c_ends_the_script_with_what_was_found(tmp_path):
+    source = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def race(a):
+    a[0] = cuda.grid(1)
+
+race[1, 64](np.zeros(1))
+raise KeyboardInterrupt
+"""
+    result = invoke(write(tmp_path, source))
+    assert result.exit_code == 130
+    assert "RaceError" in result.stdout
+    assert "Traceback" not in result.stderr
+    assert result.stdout.endswith("1 launch of 1 kernel: 1 hazard\n")
+
+
+def test_ctrl_c_in_a_launch_names_the_kernel_and_the_line(tmp_path, monkeypatch):
+    from minifuse.simt.machine import Machine
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Machine, "run", interrupt)
+    result = invoke(SCRIPTS["map"])
+    assert result.exit_code == 130
+    assert re.search(r"^stopped in kernel \w+, launch 1 at map.py:\d+$", result.stdout, re.MULTILINE)
+    assert result.stdout.endswith("1 launch of 1 kernel: no hazards before the script was stopped\n")
+
+
+def test_races_at_one_array_are_printed_as_one_group(tmp_path):
+    source = """
+    import numpy as np
+    from numba import cuda, float32
+
+    @cuda.jit
+    def fold(out, a):
+        s = cuda.shared.array(64, float32)
+        t = cuda.threadIdx.x
+        s[t] = a[t]
+        cuda.syncthreads()
+        if t < 32:
+            s[t] += s[t + 32]
+            s[t] += s[t + 16]
+            s[t] += s[t + 8]
+        out[t] = s[t]
+
+    fold[1, 64](np.zeros(64, np.float32), np.ones(64, np.float32))
+    """
+    script = write(tmp_path, source)
+    count = len(check(script).findings)
+    assert count > 3
+    text = invoke(script).stdout
+    assert text.count("RaceError") == 1
+    pairs = f"and {count - 1} more pairs of lines with races of array 's' in lines 12 to 14 (--all)"
+    assert pairs in " ".join(text.split())
+    assert text.endswith(f"{count} hazards\n")
+    assert invoke(script, "--all").stdout.count("RaceError") == count
+
+
+def test_summary_prints_sectors_and_wavefronts_of_the_launches(tmp_path):
+    source = """
+    import numpy as np
+    from numba import cuda, float32
+
+    @cuda.jit
+    def turn(out, a):
+        s = cuda.shared.array((32, 32), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        s[y, x] = a[y, x]
+        cuda.syncthreads()
+        out[y, x] = s[x, y]
+
+    a = np.ones((32, 32), np.float32)
+    for k in range(2):
+        turn[1, (32, 32)](np.zeros_like(a), a)
+    """
+    script = write(tmp_path, source)
+    text = " ".join(invoke(script, "--summary").stdout.split())
+    assert "kernel turn, 2 launches at script.py:15: 512 sectors, ideal 512; 2,112 wavefronts, of which 1,984" in text
+    worst = "script.py:11 out[y, x] = s[x, y] 256 sectors, ideal 256; 2,048 wavefronts, of which 1,984 for bank conflicts"
+    assert worst in text
+    assert "s[y, x] = a[y, x]" not in text
+    assert "wavefronts" not in invoke(script).stdout
+    (summary,) = json.loads(invoke(script, "--summary", "--json").stdout)["summaries"]
+    numbers = {name: summary[name] for name in ("kernel", "launch", "count", "sectors", "wavefronts", "bank_conflicts")}
+    assert list(numbers.values()) == ["turn", 1, 2, 512, 2112, 1984]
+    assert [line["bank_conflicts"] for line in summary["lines"]] == [0, 1984]
+
+
+def test_a_trace_is_saved_where_its_folder_exists(tmp_path):
+    file = tmp_path / "none" / "out.npz"
+    result = invoke(SCRIPTS["map"], "--trace", file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"minifuse check: --trace {file}: the folder {file.parent} does not exist" in result.stderr
+    file.parent.mkdir()
+    file.mkdir()
+    result = invoke(SCRIPTS["guard_missing"], "--trace", file)
+    assert result.exit_code == 2
+    assert "OutOfBoundsError" in result.stdout  # the report is printed first
+    assert f"--trace {file}: " in result.stderr
+    file.rmdir()
+    printed = invoke(SCRIPTS["guard_missing"], "--trace", file).stdout
+    assert f"trace in {file}; minifuse trace {file} prints it\n" in printed
+
+
+def test_positions_have_as_many_numbers_as_the_launch_has_dims(tmp_path):
+    source = """
+    import numpy as np
+    from numba import cuda
+
+    @cuda.jit
+    def fill(a):
+        a[cuda.grid(1)] = 1
+
+    fill[2, BLOCK](np.zeros(7))
+    """
+    (finding,) = check(write(tmp_path, source.replace("BLOCK", "4"))).findings
+    assert "by thread 3 of block 1 at script.py:7" in str(finding.error)
+    finding = check(write(tmp_path, source.replace("BLOCK", "(4, 2)"))).findings[0]
+    assert "by thread (3, 0) of block 1 at script.py:7" in str(finding.error)
+
+
+def test_cuda_cpp_is_refused_by_name(tmp_path):
+    result = invoke(write(tmp_path, "__global__ void k(float *a) {}", "kernel.cu"))
+    assert result.exit_code == 2
+    assert "kernel.cu is CUDA C++; minifuse runs kernels written in Python for numba.cuda" in result.stderr
 
 
 def test_launches_past_the_limit_run_unrecorded():

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minifuse import simt
 from minifuse.core.errors import RaceError
+from minifuse.simt import cuda
 from minifuse.simt.diagnostics import EventLabels, element_at, find_race_errors, find_unwritten, find_unwritten_errors
 from minifuse.simt.races import races
 from minifuse.simt.record import ATOMIC, LOAD, STORE, Barrier, Collective, Events
@@ -81,6 +83,17 @@ def test_race_message_names_element_threads_lines_and_fix():
 def test_race_message_suggests_a_fix(rows, advice):
     [error] = race_errors(rows)
     assert advice in str(error)
+
+
+def step(m):
+    c = cuda.grid(1)
+    for r in range(1, 4):
+        m[r, c] = m[r - 1, m.shape[1] - 1 - c] + 1
+
+
+def test_a_race_between_iterations_of_blocks_asks_for_launches():
+    error, *_ = simt.trace(step, 2, 4, np.zeros((4, 8))).hazards()
+    assert "launch the kernel once for each iteration, or call cuda.cg.this_grid().sync() in each, or use" in str(error)
 
 
 def test_a_race_between_blocks_names_both_blocks():

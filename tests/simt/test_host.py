@@ -267,7 +267,7 @@ def test_enums_tuples_and_numbers_are_arguments(cuda, log):
     for bad in ([1, 2], "text", {}, SimpleNamespace()):
         with pytest.raises(DTypeError, match="argument 'a'"):
             kernel[1, 1](bad)
-    with pytest.raises(TypeError, match="missing"):
+    with pytest.raises(TypeError, match=r"kernel\(a, b\) takes 1 to 2 arguments, got 0, at test_host.py:\d+"):
         kernel[1, 1]()
 
 

@@ -92,10 +92,6 @@ def sleeps(a):
         cuda.nanosleep(100)
 
 
-def builds_a_list(a):
-    a[0] = len([2 * i for i in range(10**12)])  # here
-
-
 def loop_of_device(a):
     while a[1] >= 0:  # here
         a[1] += 1
@@ -115,7 +111,7 @@ def recurses_exponentially(a):
 
 ENDLESS = [
     *(passes, computes, counts_long, counts_nested, restarts, polls, polls_shared, syncs_block, syncs_warp),
-    *(polls_activemask, adds, locks, sleeps, builds_a_list, calls_a_loop, recurses_exponentially),
+    *(polls_activemask, adds, locks, sleeps, calls_a_loop, recurses_exponentially),
 ]
 WHERE = {calls_a_loop: loop_of_device, recurses_exponentially: fibonacci}
 
@@ -237,9 +233,11 @@ def test_script_with_endless_kernel_fails_with_its_line(tmp_path):
         encoding="utf-8",
     )
     report = check(script, loop_limit=LIMIT)
-    assert isinstance(report.failure, LoopLimitError)
-    assert report.failure.lines == ((str(script), 7),)
-    assert report.status == 2
+    (finding,) = report.findings
+    assert isinstance(finding.error, LoopLimitError)
+    assert finding.error.lines == ((str(script), 7),)
+    assert "poll with an atomic" not in str(finding.error)
+    assert (report.failure, report.status) == (None, 1)
 
 
 def test_unrecorded_polling_script_obeys_the_loop_limit(tmp_path):
@@ -250,8 +248,10 @@ def test_unrecorded_polling_script_obeys_the_loop_limit(tmp_path):
         encoding="utf-8",
     )
     report = check(script, limit=100, loop_limit=LIMIT)
-    assert isinstance(report.failure, LoopLimitError)
-    assert report.failure.lines == ((str(script), 5),)
+    (finding,) = report.findings
+    assert isinstance(finding.error, LoopLimitError)
+    assert finding.error.lines == ((str(script), 5),)
+    assert "to wait for another thread, poll with an atomic, such as cuda.atomic.cas" in str(finding.error)
 
 
 def every_construct(n):

@@ -191,7 +191,7 @@ def test_invalid_grids_and_blocks_are_errors(grid, block, words):
 
 
 def test_wrong_number_or_type_of_arguments_is_an_error():
-    with pytest.raises(SimtError, match=r"last_writer\(out\) takes 1 arguments, got 2"):
+    with pytest.raises(SimtError, match=r"last_writer\(out\) takes 1 argument, got 2"):
         simt.run(last_writer, 1, 1, np.zeros(1), 3)
     with pytest.raises(SimtError, match="argument 'out' has type list"):
         simt.run(last_writer, 1, 1, [1.0])

@@ -1,5 +1,7 @@
 """Arrays and pointers in kernels: strides, bounds, views, vectors, poison, addresses."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -224,6 +226,24 @@ def test_dynamic_shared_arrays_share_one_allocation():
         simt.run(dynamic, 1, 4, out, shared=20)
 
 
+def past_dynamic(out, first):
+    cuda.shared.array(4, np.float64)
+    raw = cuda.shared.array(0, np.float64)
+    raw[2:][first + cuda.threadIdx.x] = 1
+
+
+def test_too_little_dynamic_shared_memory_names_the_bytes():
+    missing = (
+        "the launch has 64 bytes of dynamic shared memory, and this element needs 72: kernel[grid, block, stream, nbytes]"
+    )
+    with pytest.raises(OutOfBoundsError, match=re.escape(missing)):
+        simt.run(past_dynamic, 1, 8, np.zeros(1), 0, shared=64)
+    with pytest.raises(OutOfBoundsError, match="the launch has 0 bytes of dynamic shared memory, and this element needs 8"):
+        simt.run(past_dynamic, 1, 1, np.zeros(1), 0)
+    with pytest.raises(OutOfBoundsError, match="needs 0 <= index < 6; guard the access"):
+        simt.run(past_dynamic, 1, 1, np.zeros(1), -1, shared=64)
+
+
 def shared_across_blocks(out):
     tile = cuda.shared.array(1, np.int64)
     if cuda.blockIdx.x == 0:
@@ -237,9 +257,13 @@ def test_shared_memory_is_per_block():
     assert info.value.block == (1,)
 
 
-def odd_shape(out):
-    tile = cuda.shared.array(cuda.threadIdx.x + 1, np.float32)
+def make_tile(n):
+    tile = cuda.shared.array(n, np.float32)
     tile[0] = 1
+
+
+def odd_shape(out):
+    make_tile(cuda.threadIdx.x + 1)
 
 
 def unknown_type(out):

@@ -317,16 +317,21 @@ def test_numpy_function_of_an_array_without_out_suggests_out(tmp_path):
         ("b = np.zeros(3)", "write cuda.local.array(shape, dtype)"),
         ("a[0] = np.random.rand()", "write xoroshiro128p_uniform_float32(states, i)"),
         ("a[0] = {1: 2}[1]", "take an array or a tuple"),
+        ("a[cuda.thredIdx.x] = 1", "did you mean cuda.threadIdx?"),
+        ("cuda.sync_threads()", "did you mean cuda.syncthreads?"),
+        ("a[0] = np.sqr(2)", "did you mean np.sqrt?"),
+        ("one[1, 1](a)", "kernels cannot launch kernels; launch one from the host"),
         ("import math", "import at the top"),
         ("b = a + a", "np.add(x, y, out)"),
         ("a[0] = sum(a)", "write a loop"),
     ],
 )
 def test_unsupported_code_suggests_a_replacement(line, advice, tmp_path):
-    report = check(write(tmp_path, f"@cuda.jit\ndef k(a):\n    {line}\nk[1, 1](np.zeros(3))\n"))
+    one = "@cuda.jit\ndef one(a):\n    a[0] = 1\n\n"
+    report = check(write(tmp_path, f"{one}@cuda.jit\ndef k(a):\n    {line}\nk[1, 1](np.zeros(3))\n"))
     assert isinstance(report.failure, UnknownWordError)
     assert advice in str(report.failure)
-    assert "script.py:8" in str(report.failure)
+    assert "script.py:12" in str(report.failure)
 
 
 def test_vectorize_without_signatures_suggests_them(tmp_path):
@@ -398,6 +403,25 @@ def test_unknown_field_error_lists_the_fields(tmp_path):
     source = "@cuda.jit\ndef k(p):\n    p[0].z = 1\nk[1, 1](np.zeros(3, [('x', 'f4'), ('y', 'i4')]))\n"
     report = check(write(tmp_path, source))
     assert "its fields are x, y" in str(report.failure)
+
+
+@pytest.mark.parametrize("schedules", [1, 3])
+def test_one_record_is_an_argument_that_kernels_change(tmp_path, schedules):
+    source = """
+        point = np.array([(1.5, (2, 3)), (0, (0, 0))], [("x", "f8"), ("pair", [("a", "i4"), ("b", "i4")])])
+
+        @cuda.jit
+        def k(out, p):
+            out[0] = p.x + p["pair"].b
+            p.pair.a = 7
+
+        out = np.zeros(1)
+        k[1, 1](out, point[0])
+        assert out[0] == 4.5
+        assert point.tolist() == [(1.5, (7, 3)), (0, (0, 0))]
+        """
+    report = check(write(tmp_path, source), schedules=schedules)
+    assert (report.failure, report.findings) == (None, [])
 
 
 def test_trace_has_one_array_per_structure_field():

@@ -240,6 +240,39 @@ def test_shortened_output_is_marked(file):
     assert "Launch 1 was cut short, so 1 of 2 launches did not run." in result.stdout
 
 
+def test_a_saved_trace_is_printed_as_it_was(file, tmp_path):
+    path = tmp_path / "turn.npz"
+    first = invoke(*kernel(file, "turn", "--save", path))
+    again = invoke(path)
+    assert (first.exit_code, again.exit_code) == (1, 1)
+    assert again.stdout.startswith("turn in turn.npz\n1 launch, run lane by lane")
+    assert again.stdout.split("launch 1 of 1")[1] == first.stdout.split("launch 1 of 1")[1].replace(f"trace in {path}\n", "")
+    (launch,) = facts(path, status=1)["launches"]
+    assert launch["kernel"] == "turn"
+
+
+@pytest.mark.parametrize("decorator", ["", "@mf.fuse\n"])
+def test_a_function_is_traced_whether_it_is_fused_or_not(tmp_path, decorator):
+    path = tmp_path / "functions.py"
+    path.write_text(f"import minifuse as mf\n{decorator}def double(x):\n    return 2 * x + 1\n")
+    (launch,) = facts(f"{path}:double", "--shape", "8x10")["launches"]
+    assert {row["name"]: row["shape"] for row in launch["arrays"]} == {"out0": [80], "in0": [80]}
+    assert "double: expected --" in refused(f"{path}:double")
+
+
+def test_a_faulty_launch_of_the_file_does_not_matter(tmp_path):
+    path = tmp_path / "faulty.py"
+    path.write_text(FILE.split("print(")[0] + "past[1, 64](np.zeros(3, np.float32), np.ones(64, np.float32))\n")
+    assert facts(*kernel(path, "past"))["launches"][0]["kernel"] == "past"
+
+
+def test_sizes_are_separated_by_commas_or_x(tmp_path):
+    path = tmp_path / "plain.py"
+    path.write_text("from minifuse.simt import cuda\ndef fill(out):\n    i, j = cuda.grid(2)\n    out[i, j] = 1\n")
+    commas, x = (facts(f"{path}:fill", "--grid", f"2{c}1", "--block", f"4{c}2", "--arg", f"out=8{c}2:int64") for c in ",x")
+    assert commas == x
+
+
 def test_a_plain_kernel_needs_no_numba(tmp_path):
     path = tmp_path / "plain.py"
     path.write_text("from minifuse.simt import cuda\ndef fill(out, value=3):\n    out[cuda.grid(1)] = value\n")
@@ -273,7 +306,7 @@ def test_the_script_prints_where_it_spoils_no_json(file):
         ([], "got nothing to trace; minifuse trace --list prints all subjects"),
         (["sofmax"], "unknown subject 'sofmax'; did you mean softmax"),
         (["matmul:nave"], "unknown matmul kernel 'nave'; from slow to fast there are naive, coalesced"),
-        (["exp", "--shape", "3x4"], "--shape 3x4: expected sizes separated by commas"),
+        (["exp", "--shape", "3;4"], "--shape 3;4: expected sizes separated by commas or x, as in --shape 32,32"),
         (["exp", "--shape", "-3"], "--shape -3: expected sizes separated by commas"),
         (["exp", "--shape", "5000,5000"], "25,000,000 elements"),
         (["exp", "--shape", "3", "--shape", "3"], "exp: expected one --shape; got 2"),
@@ -304,6 +337,9 @@ def test_the_script_prints_where_it_spoils_no_json(file):
         (["exp", "--arg", "x=3"], "--arg only applies to kernels in a file"),
         (["sum", "--save", "no/such/folder/x.npz"], "--save no/such/folder/x.npz: "),
         (["nofile.py:kernel"], "nofile.py is not a file"),
+        (["nofile.npz"], "nofile.npz: No such file or directory"),
+        (["nofile.npz", "--shape", "3"], "--shape does not apply to a trace"),
+        (["nofile.npz", "--source"], "--source does not apply to nofile.npz, which is saved already"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
@@ -313,8 +349,8 @@ def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("", [], "kernels.py has these kernels: double, turn, past; choose one"),
-        (":twice", [], "kernels.py has no kernel 'twice'; it has double, turn, past"),
+        ("", [], "kernels.py has these kernels and functions: double, turn, past; choose one"),
+        (":twice", [], "kernels.py has no kernel or function 'twice'; it has double, turn, past"),
         (":double", ["--shape", "3"], "--shape only applies to operations; write --arg for the arguments of a kernel"),
         (":double", [], "double: expected --grid and --block"),
         (":double", ["--grid", "0", "--block", "4"], "--grid 0: expected one to three positive sizes"),
@@ -326,6 +362,8 @@ def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
         (":double", ["--grid", "1", "--block", "4", "--arg", "y=3"], "double has no parameter 'y'; it has out, x, n"),
         (":double", ["--grid", "1", "--block", "4", "--arg", "x"], "--arg x: expected name=shape:dtype or name=number"),
         (":double", ["--grid", "1", "--block", "4", "--arg", "x=3:float3"], "unknown dtype 'float3', expected one of bool"),
+        (":double", ["--grid", "1", "--block", "4", "--arg", "x=3:4:f"], "--arg x=3:4:f: unknown dtype '4:f'"),
+        (":double", ["--grid", "1", "--block", "4", "--arg", "x=3;4:bool"], "--arg x=3;4: expected sizes separated by"),
         (":double", ["--grid", "1", "--block", "4", "--arg", "n=many"], "--arg n=many: expected shape:dtype or a number"),
     ],
 )

@@ -17,6 +17,7 @@ from minifuse.backends.cuda.intrinsics.rows import (
 )
 
 R, C = 4, 8
+RR, RC = R * R, R * C
 ROWS, COLUMNS = lane_indices(R, 1), lane_indices(C, 1)
 X = (np.arange(R * C, dtype=np.float32).reshape(R, C) % 7 - 3) / 2
 
@@ -26,7 +27,7 @@ def lane(body):
     multiply, nothing = outer_products(ROWS, COLUMNS, R, R, C), zeros(R, C)
 
     def kernel(out, left, right):
-        a, b = cuda.shared.array(R * R, f32, 16), cuda.shared.array(R * C, f32, 16)
+        a, b = cuda.shared.array(RR, f32, 16), cuda.shared.array(RC, f32, 16)
         vector = cuda.local.array(C, f32)
         for e in range(R * R):
             a[e] = left[e]
@@ -87,7 +88,7 @@ def test_columns_become_rows():
     word = store_transposed(ROWS, COLUMNS, R)
 
     def kernel(acc, v, out):
-        tile = cuda.shared.array(R * C, f32, 16)
+        tile = cuda.shared.array(RC, f32, 16)
         word(tile, 0, acc)
         for e in range(R * C):
             out[e] = tile[e]

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from ...core.errors import CudaError, DTypeError, ShapeError, SimtError
-from ..address_spaces import rebuild_tuple
+from ..address_spaces import MAX_SHARED_BYTES, rebuild_tuple
+from ..launch import wrong_argument_count
 from ..random import STATE_DTYPE
 from ..rebind import ReboundKernel, rebind_frozen
 from .arrays import (
@@ -32,7 +33,7 @@ from .arrays import (
     script_line,
 )
 from .signatures import Signature, convert_arguments, parse_signatures
-from .streams import MAX_BLOCK_DIMS, MAX_GRID_DIMS, MAX_SHARED_BYTES, MAX_THREADS_PER_BLOCK
+from .streams import MAX_BLOCK_DIMS, MAX_GRID_DIMS, MAX_THREADS_PER_BLOCK
 
 IGNORED_OPTIONS = {
     "inline",
@@ -197,6 +198,9 @@ class ConfiguredKernel:
         """Launch the kernel, and return when all threads are done."""
         kernel, line = self.kernel, script_line()
         check_launch_limits(self.grid, self.block, self.shared, kernel.options.get("launch_bounds"))
+        problem = wrong_argument_count(kernel.py_func, len(arguments))  # type: ignore[arg-type]  # a function of Python
+        if problem:
+            raise DTypeError(f"{problem}, at {format_line(line)}")
         bound = inspect.signature(kernel.py_func).bind(*arguments)
         bound.apply_defaults()
         parameters = inspect.signature(kernel.py_func).parameters

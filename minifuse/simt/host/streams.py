@@ -13,12 +13,12 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from ...core.errors import CudaError
+from ..address_spaces import MAX_SHARED_BYTES
 from .arrays import raise_unsupported
 
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK_DIMS = (1024, 1024, 64)
 MAX_GRID_DIMS = (2**31 - 1, 65535, 65535)
-MAX_SHARED_BYTES = 48 * 1024  # per block; Numba does not request more
 
 DEVICE_ATTRIBUTES = {
     "MAX_THREADS_PER_BLOCK": MAX_THREADS_PER_BLOCK,

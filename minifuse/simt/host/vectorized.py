@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.errors import DTypeError, ShapeError
-from ..cuda_api import cuda
+from ..cuda_api import cuda, word
 from ..memory import KernelArray
 from .arrays import DeviceAllocation, DeviceArray, HostOrDevice, allocate, device_array_from_host, format_line, script_line
 from .kernels import FORALL_BLOCK_SIZE, LaunchHandler, ScriptKernel
@@ -134,13 +134,19 @@ class CudaUfunc:
         return result.data.copy() if result.ndim else result.data[()]
 
 
+@word
+def elements_at(i: int, arrays: tuple[KernelArray, ...]) -> tuple[Any, ...]:
+    """Return the element of each array at an index. Kernels cannot build a tuple of any length themselves."""
+    return tuple(array[i] for array in arrays)
+
+
 def elementwise_kernel(function: Callable[..., object]) -> Callable[..., None]:
     """Return the kernel that computes one element per thread."""
 
     def kernel(*arrays: KernelArray) -> None:
         i, out = cuda.grid(1), arrays[-1]
         if i < out.size:
-            out[i] = function(*[array[i] for array in arrays[:-1]])
+            out[i] = function(*elements_at(i, arrays[:-1]))
 
     return kernel
 
@@ -151,7 +157,7 @@ def generalized_kernel(function: Callable[..., object]) -> Callable[..., None]:
     def kernel(*arrays: KernelArray) -> None:
         i = cuda.grid(1)
         if i < arrays[-1].shape[0]:
-            function(*[array[i] for array in arrays])
+            function(*elements_at(i, arrays))
 
     return kernel
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, overload
 import numpy as np
 
 from .dtypes import DType, Number, WeakType, as_number, bool_, float32, float64, promote, weak_type_of
-from .errors import DTypeError
+from .errors import USE_OPERATORS, DTypeError, FuseError
 from .traceable import Traceable
 
 T = TypeVar("T", bound=Traceable)
@@ -77,6 +77,19 @@ class Operator:
         for x in numbers:
             weak_type_of(x)  # raises DTypeError for anything but a number
         return self.body(*numbers)
+
+    def inline(self, *inputs: Any) -> Any:
+        """Apply the body to Traceables.
+
+        Raises
+        ------
+        FuseError
+            The body reads an attribute that they do not have, or a value that is not computed yet.
+        """
+        try:
+            return self.body(*inputs)
+        except AttributeError as error:
+            raise FuseError(f"{self.name}: got a body that cannot be traced: {error}; {USE_OPERATORS}") from error
 
     def __repr__(self) -> str:
         return self.name

@@ -96,7 +96,7 @@ class Scalar(Traceable):
         if operator.name in functions:
             return functions[operator.name](*inputs)
         if not operator.is_primitive and operator.vjp is None:
-            y: Scalar = operator.body(*inputs)
+            y: Scalar = operator.inline(*inputs)
             return y
         with np.errstate(all="ignore"):
             y = Scalar(operator(*[np.float64(to_number(x)) for x in inputs]), False)

@@ -12,8 +12,8 @@ import pytest
 import minifuse as mf
 from minifuse.core import operators
 from minifuse.core.dtypes import DTYPES
-from minifuse.core.errors import DTypeError, GradientError, MinifuseError
-from minifuse.core.operators import TABLE, operator
+from minifuse.core.errors import CompileError, DTypeError, FuseError, GradientError, MinifuseError
+from minifuse.core.operators import TABLE, operator, primitive
 from minifuse.core.traceable import Traceable
 
 ENTRIES = list(TABLE.values())
@@ -431,3 +431,31 @@ def test_a_rule_returns_a_gradient_for_each_operand(rule, message, make, own_ent
     with pytest.raises(GradientError) as error:
         entry(x).backward()
     assert str(error.value).startswith(f"double: the gradient rule {message}")
+
+
+@pytest.mark.parametrize("rule", [None, lambda g, y, x: (g,)], ids=["derived", "rule"])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda x: math.log(x), "cannot read the value of an .*; compute with .*, such as mf.exp in place of math.exp"),
+        (lambda x: x if x > 0 else -x, "cannot branch on the value of an .*; use where"),
+        (
+            lambda x: x.softsign(),
+            "^mistaken: got a body that cannot be traced: .* has no attribute 'softsign'; compute with ",
+        ),
+    ],
+    ids=["math", "branch", "method"],
+)
+def test_a_body_that_cannot_be_traced_is_refused(body, rule, message, own_entries):
+    body.__name__ = "mistaken"
+    with pytest.raises(FuseError, match=message):
+        operator(rule)(body)(mf.tensor([-1.0]))
+
+
+def test_a_primitive_without_a_function_for_cpus_says_where_to_add_it(own_entries):
+    entry = primitive()(double)
+    assert entry(mf.tensor([1.0], backend="python")).tolist() == [2]
+    with pytest.raises(
+        CompileError, match=r"'double' from '.*vector_math'.*add it, or write @operator in place of @primitive"
+    ):
+        entry(mf.tensor([1.0]))

@@ -56,11 +56,6 @@ class Expression(Traceable, metaclass=Interned):
         result = operator.inline(*operands)
         return cast(result, result_dtype) if isinstance(result, Expression) else constant(result, result_dtype)
 
-    def __bool__(self) -> bool:
-        raise FuseError(
-            "cannot branch on the value of an element while tracing, since it is not computed yet; use where(c, a, b)"
-        )
-
     def __float__(self) -> float:
         raise FuseError(f"cannot read the value of an element while tracing, since it is not computed yet; {USE_OPERATORS}")
 

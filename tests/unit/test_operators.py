@@ -438,13 +438,12 @@ def test_a_rule_returns_a_gradient_for_each_operand(rule, message, make, own_ent
     ("body", "message"),
     [
         (lambda x: math.log(x), "cannot read the value of an .*; compute with .*, such as mf.exp in place of math.exp"),
-        (lambda x: x if x > 0 else -x, "cannot branch on the value of an .*; use where"),
         (
             lambda x: x.softsign(),
             "^mistaken: got a body that cannot be traced: .* has no attribute 'softsign'; compute with ",
         ),
     ],
-    ids=["math", "branch", "method"],
+    ids=["math", "method"],
 )
 def test_a_body_that_cannot_be_traced_is_refused(body, rule, message, own_entries):
     body.__name__ = "mistaken"

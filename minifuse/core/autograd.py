@@ -58,6 +58,19 @@ Edge = GradFn | Variable
 Cotangent = TypeVar("Cotangent")  # the class of gradients: Scalar, float or Tensor, whatever `+` adds
 
 
+def check_input_gradients(function: object, gradients: object, count: int) -> None:
+    """Raise GradientError if what a gradient rule returned is not one gradient, or None, for each operand."""
+    if not isinstance(gradients, (tuple, list)):
+        found, advice = "one value", "(gradient,), with a comma" if count == 1 else "a tuple, with None for no gradient"
+    elif len(gradients) != count:
+        found, advice = f"{len(gradients)} gradients", "None for an operand without a gradient"
+    else:
+        return
+    raise GradientError(
+        f"{function}: the gradient rule returned {found}, expected a tuple of {count}, one for each operand; return {advice}"
+    )
+
+
 def grad_edge(x: Variable) -> Edge:
     """Return the edge of a value, along which its gradient flows."""
     return x.grad_fn or x

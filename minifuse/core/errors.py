@@ -49,6 +49,7 @@ import numpy as np
 if TYPE_CHECKING:
     from types import FrameType
 
+USE_OPERATORS = "compute with Python's operators and functions of minifuse, such as mf.exp in place of math.exp"
 PACKAGE = str(pathlib.Path(__file__).parents[1])
 
 

@@ -4,17 +4,22 @@ The entries are in `operators`, whose docstring explains the fields of an entry.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, overload
+from inspect import CO_VARARGS, signature
+from types import FunctionType
+from typing import Any, Literal, TypeVar, get_args, overload
 
 import numpy as np
 
 from .dtypes import DType, Number, WeakType, as_number, bool_, float32, float64, promote, weak_type_of
-from .errors import DTypeError
+from .errors import USE_OPERATORS, DTypeError, FuseError
 from .traceable import Traceable
 
 T = TypeVar("T", bound=Traceable)
 Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs); the arguments are floats or Traceables
 OperatorBody = Callable[..., Any]  # the body of an operator; its arguments are floats or Traceables, too
+Accepts = Literal["any", "numbers", "integers", "integers alone"]
+Result = Literal["same", "bool", "float"]
+Fast = Literal["", "primitive", "composed"]
 
 TABLE: dict[str, "Operator"] = {}
 NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # not converted: they overflow and divide by 0 like tensors
@@ -75,6 +80,19 @@ class Operator:
         for x in numbers:
             weak_type_of(x, self.name)  # raises DTypeError for anything but a number
         return self.body(*numbers)
+
+    def inline(self, *inputs: Any) -> Any:
+        """Apply the body to Traceables.
+
+        Raises
+        ------
+        FuseError
+            The body reads an attribute that they do not have, or a value that is not computed yet.
+        """
+        try:
+            return self.body(*inputs)
+        except AttributeError as error:
+            raise FuseError(f"{self.name}: got a body that cannot be traced: {error}; {USE_OPERATORS}") from error
 
     def __repr__(self) -> str:
         return self.name
@@ -166,6 +184,39 @@ def reducible_names() -> str:
     return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)
 
 
+def check_rule(name: str, option: str, rule: object, parameters: tuple[str, ...]) -> None:
+    """Raise TypeError if a gradient rule is neither None nor a function of these parameters."""
+    if rule is None:
+        return
+    expected = ", ".join(parameters)
+    if not callable(rule):
+        raise TypeError(f"{name}: got {option}={rule!r}, expected a function; write {option}=lambda {expected}: ...")
+    got = signature(rule)
+    try:
+        got.bind(*parameters)
+    except TypeError:
+        raise TypeError(
+            f"{name}: got {option} with the parameters {got}, expected ({expected}); write lambda {expected}: ..."
+        ) from None
+
+
+def check_word(name: str, option: str, word: object, words: tuple[str, ...]) -> None:
+    """Raise ValueError if an option is none of these words."""
+    if word not in words:
+        raise ValueError(f"{name}: got {option}={word!r}, expected one of {', '.join(map(repr, words))}")
+
+
+def check_name(body: OperatorBody) -> None:
+    """Raise ValueError if an entry would replace one of the library. A user's own is replaced: a cell may run twice."""
+    present = TABLE.get(body.__name__)
+    module = present.body.__module__ if present else ""
+    if module != body.__module__ and module.startswith(f"{__package__.partition('.')[0]}."):
+        raise ValueError(
+            f"operator: got a body called {body.__name__}, expected a new name, since {module} has an entry of this name; "
+            f"write def my_{body.__name__}"
+        )
+
+
 def operator(
     vjp: Vjp | None = None,
     symbol: str | None = None,
@@ -174,12 +225,12 @@ def operator(
     identity: float | bool | None = None,
     reduce_vjp: OperatorBody | None = None,
     is_selection: bool = False,
-    accepts: Literal["any", "numbers", "integers", "integers alone"] = "any",
-    result: Literal["same", "bool", "float"] = "same",
+    accepts: Accepts = "any",
+    result: Result = "same",
     on_bools: Operator | None = None,
     cost: int = 1,
     primitive: bool = False,
-    fast: Literal["", "primitive", "composed"] = "",
+    fast: Fast = "",
 ) -> Callable[[OperatorBody], Operator]:
     """Register a scalar function as an operator.
 
@@ -201,9 +252,34 @@ def operator(
     fast
         Its approximation under `use_fast_math`: "primitive" if kernels of the GPU have a function fast_NAME, "composed" if
         it is the body, evaluated with approximations; "" if it has none.
+
+    Raises
+    ------
+    TypeError
+        `vjp` or `reduce_vjp` is no function of these parameters, or `operator` has no parentheses.
+    ValueError
+        An unknown word for `accepts`, `result` or `fast`, or the name of an entry of the library.
     """
+    if isinstance(vjp, FunctionType) and vjp.__name__ != "<lambda>":
+        code = vjp.__code__
+        if code.co_argcount < 3 and not code.co_flags & CO_VARARGS:
+            raise TypeError(
+                f"operator: got {vjp.__name__}{signature(vjp)} as the gradient rule, expected a function of g, y and the "
+                f"operands; write @operator() above {vjp.__name__} if it is the body of an operator"
+            )
 
     def register(body: OperatorBody) -> Operator:
+        if not isinstance(body, FunctionType):
+            raise TypeError(
+                f"operator: got {type(body).__name__}, expected a function, the body; write @operator() above it"
+            )
+        operands = body.__code__.co_varnames[: body.__code__.co_argcount]
+        check_rule(body.__name__, "vjp", vjp, ("g", "y", *operands))
+        check_rule(body.__name__, "reduce_vjp", reduce_vjp, ("g", "y", "x", "reduce"))
+        check_word(body.__name__, "accepts", accepts, get_args(Accepts))
+        check_word(body.__name__, "result", result, get_args(Result))
+        check_word(body.__name__, "fast", fast, get_args(Fast))
+        check_name(body)
         entry = Operator(body, vjp, symbol, identity, reduce_vjp, is_selection, accepts, result, on_bools, cost, primitive)
         entry.fast = FastOperator(entry, fast == "primitive") if fast else None
         TABLE[entry.name] = entry

@@ -37,7 +37,11 @@ class ScalarBackward:
         if not dispatch.mode.is_recording:
             y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's float: Python's raises on division by 0
         with np.errstate(all="ignore"):
-            return self.operator.vjp(*gradients, y, *xs) if self.operator.vjp else [None] * len(xs)
+            if self.operator.vjp is None:
+                return [None] * len(xs)
+            found: Sequence[ScalarOperand | None] = self.operator.vjp(*gradients, y, *xs)
+            autograd.check_input_gradients(self.operator, found, len(xs))
+            return found
 
     def free_saved(self) -> None:
         """Free the inputs and the output, which refers to this node."""
@@ -92,7 +96,7 @@ class Scalar(Traceable):
         if operator.name in functions:
             return functions[operator.name](*inputs)
         if not operator.is_primitive and operator.vjp is None:
-            y: Scalar = operator.body(*inputs)
+            y: Scalar = operator.inline(*inputs)
             return y
         with np.errstate(all="ignore"):
             y = Scalar(operator(*[np.float64(to_number(x)) for x in inputs]), False)

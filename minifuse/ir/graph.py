@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak_type_of
 from ..core.dtypes import Number as PythonNumber
-from ..core.errors import FuseError, users_line
+from ..core.errors import USE_OPERATORS, FuseError, users_line
 from ..core.indexing import Shape
 from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
@@ -135,13 +135,13 @@ class Node(Array, metaclass=Interned):
         return Node(Copy(), (self,), self.shape, self.dtype)
 
     def __bool__(self) -> bool:
-        raise self._no_value_error("branch on")
+        raise self._no_value_error("branch on", "use where(condition, a, b)")
 
     def __float__(self) -> float:
-        raise self._no_value_error("read")
+        raise self._no_value_error("read", USE_OPERATORS)
 
     def __index__(self) -> int:
-        raise self._no_value_error("read")
+        raise self._no_value_error("read", USE_OPERATORS)
 
     item = tolist = numpy = __array__ = __int__ = __float__
 
@@ -155,10 +155,10 @@ class Node(Array, metaclass=Interned):
     __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _raise_inplace
     copy_ = fill_ = _raise_inplace
 
-    def _no_value_error(self, verb: str) -> FuseError:
+    def _no_value_error(self, verb: str, advice: str) -> FuseError:
         return FuseError(
             f"{users_line()}: cannot {verb} the value of an array of shape {self.shape} while tracing, since it is not "
-            "computed yet; use where(condition, a, b)"
+            f"computed yet; {advice}"
         )
 
 
@@ -228,7 +228,7 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
     if operator.fast is not None:
         operator = choose_operator(operator, dtype)
     if operator.vjp is None and not operator.is_primitive:
-        composed: Node = operator.body(*inputs)
+        composed: Node = operator.inline(*inputs)
         return composed
     is_number = DType not in map(type, dtypes)
     if is_number and dtype.is_float:

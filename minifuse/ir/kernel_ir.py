@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..core.dtypes import DType, bool_, int32, weak_type_of
+from ..core.errors import USE_OPERATORS, FuseError
 from ..core.interning import Interned, toposort
 from ..core.layout import Layout
 from ..core.operators import Operator
@@ -52,8 +53,13 @@ class Expression(Traceable, metaclass=Interned):
             operator = operator.on_bools
         if operator.is_primitive:
             return cast(Op(operator, operands, bool_ if result_dtype is bool_ else dtype), result_dtype)
-        result = operator.body(*operands)
+        result = operator.inline(*operands)
         return cast(result, result_dtype) if isinstance(result, Expression) else constant(result, result_dtype)
+
+    def __float__(self) -> float:
+        raise FuseError(f"cannot read the value of an element while tracing, since it is not computed yet; {USE_OPERATORS}")
+
+    __index__ = __int__ = __float__
 
 
 class Load(Expression):

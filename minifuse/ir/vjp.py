@@ -4,6 +4,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 
+from ..core.autograd import check_input_gradients
 from ..core.interning import toposort
 from ..core.operators import Operator, detach
 from ..core.precision import use_precision_of
@@ -43,6 +44,7 @@ def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
         has_approximation = isinstance(function, Operator) and function.exact.fast is not None
         with use_precision_of(function) if has_approximation else nullcontext():
             gradients: Sequence[Node | None] = function.vjp(g, node, *inputs)
+        check_input_gradients(function, gradients, len(inputs))
         return gradients
     custom: Sequence[Node | None] | None = function.op.vjp(function.index, g, *inputs)
     if custom is not None:

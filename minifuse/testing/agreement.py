@@ -18,6 +18,8 @@ from ..core.errors import DTypeError
 from ..tensors.tensor import Tensor
 from .tolerances import Tolerance, tolerance_for
 
+__tracebackhide__ = True  # pytest shows the test that failed and the message, and not these functions
+
 
 @dataclass(frozen=True)
 class Difference:

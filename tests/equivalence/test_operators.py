@@ -54,7 +54,9 @@ def check(entry, arrays, tensors):
     """Apply an operator to tensors; NumPy says what comes out."""
     y, expected = entry(*tensors), judge(entry.name, *arrays)
     assert y.dtype.numpy == numpy_dtype(entry.name, *arrays)
-    assert_close(y, expected, kind_of(entry.name), scale=LARGEST_CANCELLED, what=f"{entry.name} on {y.backend}")
+    kind = kind_of(entry.name)
+    what = f"{entry.name} on {y.backend} (of kind {kind!r}; KINDS of tests/equivalence/meanings.py sets the kind)"
+    assert_close(y, expected, kind, scale=LARGEST_CANCELLED, what=what)
     return y
 
 
@@ -123,3 +125,11 @@ def test_large_arrays_are_split_among_threads(name, recipe):
     entry = TABLE[name]
     arrays = operands(name, "float32", [recipe] * entry.arity)
     check(entry, [recipe(a) for a in arrays], [recipe(mf.tensor(a, backend="parallel")) for a in arrays])
+
+
+def test_a_difference_names_the_kind_of_the_operator_and_its_table():
+    where = (
+        r"exp on \w+ \(of kind 'transcendental'; KINDS of tests/equivalence/meanings\.py sets the kind\) is wrong at 1 of 2"
+    )
+    with pytest.raises(AssertionError, match=where):
+        check(TABLE["exp"], [np.float32([0, 1])], [mf.tensor([0.0, 1.5])])

@@ -12,8 +12,8 @@ import pytest
 import minifuse as mf
 from minifuse.core import operators
 from minifuse.core.dtypes import DTYPES
-from minifuse.core.errors import DTypeError, MinifuseError
-from minifuse.core.operators import TABLE
+from minifuse.core.errors import CompileError, DTypeError, FuseError, GradientError, MinifuseError
+from minifuse.core.operators import TABLE, operator, primitive
 from minifuse.core.traceable import Traceable
 
 ENTRIES = list(TABLE.values())
@@ -33,7 +33,7 @@ NUMPY = {
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_an_entry_explains_itself(entry):
-    assert entry.__doc__
+    assert entry.__doc__, f"add a docstring to {entry.name}: the reference and the table of operators print it"
     assert entry.__doc__.strip().endswith((".", ")", "x"))
     assert entry.name == entry.body.__name__
     assert repr(entry) == entry.name
@@ -322,3 +322,139 @@ def test_a_mistake_in_an_operand_is_an_error_of_ours():
     for entry in ENTRIES:
         with pytest.raises(MinifuseError, match=r"expected a tensor or a real number, got str"):
             entry(*["x"] * entry.arity)
+
+
+# Mistakes in an entry
+
+
+def double(x):
+    """Return the body of an entry."""
+    return x * 2
+
+
+@pytest.fixture
+def own_entries():
+    """Remove the entries and the methods that a test adds."""
+    before, methods = dict(TABLE), set(vars(Traceable))
+    yield
+    TABLE.clear()
+    TABLE.update(before)
+    for method in set(vars(Traceable)) - methods:
+        delattr(Traceable, method)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            {"vjp": lambda g, x: (g,)},
+            r"double: got vjp with the parameters (g, x), expected (g, y, x); write lambda g, y, x: ...",
+        ),
+        ({"vjp": "float"}, "double: got vjp='float', expected a function; write vjp=lambda g, y, x: ..."),
+        (
+            {"reduce_vjp": lambda g, y, x: g, "identity": 0},
+            "double: got reduce_vjp with the parameters (g, y, x), expected (g, y, x, reduce); "
+            "write lambda g, y, x, reduce: ...",
+        ),
+    ],
+)
+def test_a_gradient_rule_takes_g_y_and_the_operands(rules, message):
+    with pytest.raises(TypeError) as error:
+        operator(**rules)(double)
+    assert str(error.value) == message
+    assert "double" not in TABLE
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"result": "floats"}, "double: got result='floats', expected one of 'same', 'bool', 'float'"),
+        (
+            {"accepts": "floats"},
+            "double: got accepts='floats', expected one of 'any', 'numbers', 'integers', 'integers alone'",
+        ),
+        ({"fast": True}, "double: got fast=True, expected one of '', 'primitive', 'composed'"),
+    ],
+)
+def test_the_words_of_an_entry_are_checked(words, message):
+    with pytest.raises(ValueError, match="double: got") as error:
+        operator(**words)(double)
+    assert str(error.value) == message
+    assert "double" not in TABLE
+
+
+def test_a_decorator_without_parentheses_is_refused():
+    with pytest.raises(TypeError) as error:
+        operator(double)
+    assert str(error.value) == (
+        "operator: got double(x) as the gradient rule, expected a function of g, y and the operands; "
+        "write @operator() above double if it is the body of an operator"
+    )
+    with pytest.raises(TypeError, match=r"got Tensor, expected a function, the body; write @operator\(\) above it"):
+        operator(lambda x: x)(mf.ones(1))
+
+
+def test_an_entry_of_the_library_is_not_replaced():
+    def exp(x):
+        return x
+
+    present = TABLE["exp"]
+    with pytest.raises(
+        ValueError, match=r"called exp, expected a new name, since minifuse\.core\.operators has.*def my_exp$"
+    ):
+        operator()(exp)
+    assert TABLE["exp"] is present
+
+
+def test_an_entry_is_replaced_if_its_cell_runs_again(own_entries):
+    operator()(double)
+    again = operator()(double)
+    assert TABLE["double"] is again
+
+
+@pytest.mark.parametrize("make", [mf.Scalar, lambda x: mf.tensor([x], requires_grad=True)], ids=["Scalar", "Tensor"])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            lambda g, y, x: g * 2,
+            "returned one value, expected a tuple of 1, one for each operand; return (gradient,), with a comma",
+        ),
+        (
+            lambda g, y, x: (g, g),
+            "returned 2 gradients, expected a tuple of 1, one for each operand; return None for an operand",
+        ),
+    ],
+)
+def test_a_rule_returns_a_gradient_for_each_operand(rule, message, make, own_entries):
+    entry, x = operator(rule)(double), make(1.5)
+    with pytest.raises(GradientError) as error:
+        entry(x).backward()
+    assert str(error.value).startswith(f"double: the gradient rule {message}")
+
+
+@pytest.mark.parametrize("rule", [None, lambda g, y, x: (g,)], ids=["derived", "rule"])
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda x: math.log(x), "cannot read the value of an .*; compute with .*, such as mf.exp in place of math.exp"),
+        (
+            lambda x: x.softsign(),
+            "^mistaken: got a body that cannot be traced: .* has no attribute 'softsign'; compute with ",
+        ),
+    ],
+    ids=["math", "method"],
+)
+def test_a_body_that_cannot_be_traced_is_refused(body, rule, message, own_entries):
+    body.__name__ = "mistaken"
+    with pytest.raises(FuseError, match=message):
+        operator(rule)(body)(mf.tensor([-1.0]))
+
+
+def test_a_primitive_without_a_function_for_cpus_says_where_to_add_it(own_entries):
+    entry = primitive()(double)
+    assert entry(mf.tensor([1.0], backend="python")).tolist() == [2]
+    with pytest.raises(
+        CompileError, match=r"'double' from '.*vector_math'.*add it, or write @operator in place of @primitive"
+    ):
+        entry(mf.tensor([1.0]))

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -365,3 +366,17 @@ class TestStrategies:
         with pytest.raises(AttributeError, match="no attribute 'integers'"):
             mf.testing.integers  # noqa: B018
         assert all(hasattr(mf.testing, name) for name in mf.testing.__all__)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda: assert_close(mf.ones(2), [1, 2]),
+        lambda: assert_backends_agree(lambda x: x + 1, [1.0], expected=[3.0]),
+    ],
+    ids=["assert_close", "assert_backends_agree"],
+)
+def test_pytest_shows_the_lines_of_the_caller_alone(check):
+    with pytest.raises(AssertionError) as error:
+        check()
+    assert {Path(entry.path) for entry in error.traceback.filter(error)} == {Path(__file__)}

@@ -118,7 +118,7 @@ def build_object(name: str, text: str) -> bytes:
     Raises
     ------
     CompileError
-        This process lacks one of these functions.
+        This process lacks one of these functions, or the vocabulary lacks that of a primitive operator.
     """
     filename = f"{name}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for Numba's error messages
@@ -126,7 +126,15 @@ def build_object(name: str, text: str) -> bytes:
         "__name__": name,
         "cfunc": lambda signature, **options: lambda function: _compile(function, name, signature, options),
     }
-    exec(compile(text.replace(IMPORT, "\n", 1), filename, "exec"), namespace)
+    try:
+        exec(compile(text.replace(IMPORT, "\n", 1), filename, "exec"), namespace)
+    except ImportError as error:
+        if error.name != VOCABULARY_MODULE:
+            raise
+        raise CompileError(
+            f"{error}; a primitive operator needs a function of its name there, as 'An operator' in CONTRIBUTING.md says: "
+            "add it, or write @operator in place of @primitive, and the body with other operators"
+        ) from error
     code = namespace[name]
     assert isinstance(code, bytes)
     return code

@@ -11,7 +11,7 @@ from typing import Any
 
 from minifuse.simt import Trace
 
-from .coordinates import format_count, format_index
+from .coordinates import format_index
 from .picture import CHOSEN, IDLE, OTHER, PATH, Cell, Grid, Hull
 from .thread_timelines import BlockTimelines, Step
 
@@ -99,8 +99,8 @@ def timeline_grid(timelines: BlockTimelines, thread: int, steps: list[LaunchStep
     names = tuple(f"block {format_index(block, timelines.trace.grid)} warp {warp}" for block, warp in warps)
     above = tuple(str(step.line) for step in steps) if len(steps) <= PAGE else ()
     total = prod(timelines.trace.grid) * -(-timelines.trace.threads // WARP)
-    part = f": {format_count(len(warps), 'warp')} of {total}" if len(warps) < total else ""
-    return Grid("warps", f"lanes that run each line{part}", len(warps), columns, tuple(cells), names, above)
+    title = f"lanes per line: {len(warps)} of {total} warps" if len(warps) < total else "lanes that run each line"
+    return Grid("warps", title, len(warps), columns, tuple(cells), names, above)
 
 
 def describe_lanes(

@@ -255,7 +255,7 @@ def test_blocks_of_1024_threads_are_drawn_in_part(tmp_path):
     grids = {grid.name: grid for grid in picture.grids}
     assert grids["threads"].title == "4096 threads in 4 blocks, of which block (1, 1), threads (0, 24)..(31, 31)"
     assert len(grids["threads"].cells) == 256
-    assert grids["warps"].title == "lanes that run each line: 2 warps of 128"
+    assert grids["warps"].title == "lanes per line: 2 of 128 warps"
     assert grids["s"].title == "s, shared by the block: 32 elements of 1024"
     assert grids["threads"].row_names[0] == "y 56"
     [chosen] = [cell for cell in grids["threads"].cells if cell.kind == CHOSEN]

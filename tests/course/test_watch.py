@@ -179,7 +179,7 @@ def test_each_press_of_h_shows_another_hint(folder):
         assert (kind in text(watch)) is (k == 4)
         watch.pressed("h")
         assert kind in text(watch)
-        assert " ".join([*TASK.hints, "2.1a strides, step"][min(k, 3)].split())[:40] in text(watch)
+        assert " ".join([*TASK.hints, "row_major_strides: strides, step"][min(k, 3)].split())[:40] in text(watch)
 
 
 def test_l_lists_and_goes_back(folder):

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
 
@@ -12,6 +13,7 @@ import minifuse as mf
 
 from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, format_count, make_table
 from ..recipes.mlp import make_network
+from .base import EXTRAS, install_command
 from .output import print_json, print_plain, report_width
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits
@@ -21,6 +23,7 @@ SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes sec
 MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
 PROGRESS_WIDTH = 60  # characters
+PACKAGE_OF = {"cli": "typer", "simt": "greenlet"}  # a package of each extra that NEXT_COMMANDS need
 NEXT_COMMANDS = (
     ("minifuse doctor", "checks this machine, and names the extras"),
     ("minifuse equivalence", "compares every operator with NumPy"),
@@ -120,10 +123,21 @@ def describe_comparison(rows: Sequence[BackendResult]) -> InspectionReport:
         f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}.",
     ]
     title = f"the same network on {COMPARED_DIGITS} digits"
-    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], NEXT_COMMANDS, 2, False)
+    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], next_commands(), 2, False)
     return InspectionReport(
         "", {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": [following]}
     )
+
+
+def next_commands() -> list[tuple[str, str]]:
+    """Return the commands to try next and their purposes, and the line that installs the packages that are missing."""
+    commands = list[tuple[str, str]]()
+    for command, purpose in NEXT_COMMANDS:
+        name = command.split()[1]
+        extras = EXTRAS.get(name, "").split(",")
+        is_ready = all(find_spec(package) is not None for extra, package in PACKAGE_OF.items() if extra in extras)
+        commands.append((command, purpose if is_ready else f"{purpose}; run first: {install_command(name)}"))
+    return commands
 
 
 def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:

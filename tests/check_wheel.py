@@ -191,7 +191,7 @@ def check_demo(core: Environment) -> str:
 def check_other_commands(core: Environment) -> str:
     text = core.minifuse("--help").partition("these commands need more packages:")[2]
     groups = re.findall(r"\n  (\S.*(?:\n  \S.*)*)\n      (pip install \S+)", text)
-    commands = [(name, line) for names, line in groups for name in re.split(r",\s+", names)]
+    commands = [(name, line) for names, line in groups for name in re.split(r",\s+(?:and\s+the\s+option\s+)?", names)]
     assert len(commands) > 10, text
     for name, line in commands:
         said = core.minifuse(name, status=2)

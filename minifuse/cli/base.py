@@ -6,6 +6,7 @@ All other commands need typer and rich. Calling one of them prints the line that
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from textwrap import fill
 
 from .. import __version__
@@ -29,6 +30,7 @@ EXTRAS = {
     "warmup": "cli",
 }
 """The extras that each command needs, and the option before a command. Commands that are not listed need none."""
+OWN_COMMANDS = ("demo", "doctor")
 
 
 def run(arguments: Sequence[str], package: str) -> int:
@@ -46,6 +48,10 @@ def run(arguments: Sequence[str], package: str) -> int:
         sys.stderr.write(f"minifuse {command} needs {package}, which is not installed; run: {install_command(command)}\n")
         return 2
     parser = build_parser()
+    if command and not command.startswith("-") and command not in OWN_COMMANDS:
+        close = get_close_matches(command, [*OWN_COMMANDS, *EXTRAS], 1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        parser.error(f"{command} is not a command; {hint}minifuse --help lists all")
     options = parser.parse_args(arguments)
     match options.command:
         case "demo":
@@ -110,9 +116,15 @@ def at_least(smallest: int) -> Callable[[str], int]:
 def format_extras() -> str:
     """Return the commands that need extras, each group above the line that installs its extras."""
     lines = {install_command(name): [other for other in EXTRAS if EXTRAS[other] == EXTRAS[name]] for name in EXTRAS}
-    parts = [fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ") for names in lines.values()]
+    parts = [fill(join_commands(names), 78, initial_indent="  ", subsequent_indent="  ") for names in lines.values()]
     pairs = zip(lines, parts, strict=True)
     return "these commands need more packages:\n" + "\n".join(f"{names}\n      {command}" for command, names in pairs)
+
+
+def join_commands(names: Sequence[str]) -> str:
+    """Join the names of commands, and of options, which come last: `course, and the option --engine`."""
+    options = [f"and the option {name}" for name in names if name.startswith("-")]
+    return ", ".join([*[name for name in names if not name.startswith("-")], *options])
 
 
 def install_command(command: str) -> str:

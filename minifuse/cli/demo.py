@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -14,6 +15,7 @@ import minifuse as mf
 
 from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, format_count, make_table
 from ..recipes.mlp import make_network
+from .base import EXTRAS, install_command
 from .output import print_json, print_plain, report_width
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits
@@ -23,6 +25,8 @@ SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes sec
 MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
 PROGRESS_WIDTH = 60  # characters
+# a package of each extra that NEXT_COMMANDS need
+PACKAGE_OF = {"app": "streamlit", "cli": "typer", "course": "hypothesis", "simt": "greenlet"}
 NEXT_COMMANDS = (
     ("app", "starts the visualizer"),
     ("course init my-engine", "begins the course"),
@@ -124,11 +128,22 @@ def describe_comparison(rows: Sequence[BackendResult]) -> InspectionReport:
         f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}.",
     ]
     title = f"the same network on {COMPARED_DIGITS} digits"
-    commands = [(f"{program_name()} {arguments}", purpose) for arguments, purpose in NEXT_COMMANDS]
-    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], commands, 2, False)
+    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], next_commands(), 2, False)
     return InspectionReport(
         "", {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": [following]}
     )
+
+
+def next_commands() -> list[tuple[str, str]]:
+    """Return the commands to try next and their purposes, and the line that installs the packages that are missing."""
+    commands = list[tuple[str, str]]()
+    for arguments, purpose in NEXT_COMMANDS:
+        name = arguments.split()[0]
+        extras = EXTRAS.get(name, "").split(",")
+        is_ready = all(find_spec(package) is not None for extra, package in PACKAGE_OF.items() if extra in extras)
+        purpose = purpose if is_ready else f"{purpose}; run first: {install_command(name)}"
+        commands.append((f"{program_name()} {arguments}", purpose))
+    return commands
 
 
 def program_name() -> str:

@@ -21,6 +21,7 @@ except ImportError:
     raise MissingPartError('progress bars need rich, which is not installed; run: pip install "minifuse[train]"') from None
 
 LOSS_SMOOTHING = 0.9  # weight of the previous value in the displayed loss
+MIN_SHOWN_S = 60.0  # lines show the remaining time if it is longer; where no terminal is, there is no bar
 REFRESH_INTERVAL_S = 0.2  # seconds between two updates of a bar in a notebook
 
 StepCallback = Callable[[list[StepRecord], Mapping[str, float] | None], None]
@@ -121,6 +122,8 @@ def show_progress(trainer: Trainer, console: Console | None = None) -> Iterator[
             )
             if numbers is not None:
                 line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {loss_and_speed[0]:.4f}"
-                progress.print_line(f"{line}   held-out {metric} {numbers[metric]:.4f}")
+                left = progress.tasks[bar].time_remaining
+                left_text = f"   {left / 60:,.0f} min left" if left and left >= MIN_SHOWN_S else ""
+                progress.print_line(f"{line}   held-out {metric} {numbers[metric]:.4f}{left_text}")
 
         yield report

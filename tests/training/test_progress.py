@@ -1,10 +1,12 @@
 """training/progress.py: progress bars in a terminal and in a notebook."""
 
 import io
+import re
 from time import monotonic
 
 import pytest
 from rich.console import Console
+from rich.progress import Task
 
 from minifuse.recipes import recipe_named
 from minifuse.training import Trainer, progress
@@ -93,6 +95,16 @@ def test_a_run_shows_its_steps_and_evaluations(handles):
     text = text_of(handles[0].shown[-1])
     assert text.count("held-out accuracy 0.5000") == 2
     assert f"{trainer.steps}/{trainer.steps}" in text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(150.0, "0.5000   2 min left"), (59.0, "0.5000\n"), (None, "0.5000\n")])
+def test_a_line_of_a_long_run_has_the_minutes_that_are_left(seconds, text, monkeypatch):
+    monkeypatch.setattr(Task, "time_remaining", seconds)
+    recipe = recipe_named("mlp")
+    console = Console(file=io.StringIO(), force_jupyter=False, width=80)
+    with show_progress(Trainer(recipe, recipe.settings), console) as report:
+        report([], {"accuracy": 0.5})
+    assert text in re.sub(" +\n", "\n", console.file.getvalue())
 
 
 KERNEL_CELLS = (

@@ -109,6 +109,29 @@ def test_a_wrong_command_line_is_a_usage_error_without_typer_too(run, arguments)
     assert "usage: minifuse" in err
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"), [("demmo", "did you mean demo?"), ("docter", "did you mean doctor?"), ("trian", "did you mean train?")]
+)
+def test_a_misspelled_command_names_the_nearest_of_all(run, word, hint):
+    status, _, err = run(word)
+    assert status == 2
+    assert f"{word} is not a command; {hint} minifuse --help lists all" in err
+
+
+def test_help_tells_the_option_from_the_commands(run):
+    assert "\n  course, and the option --engine\n" in run("--help")[1]
+
+
+def test_the_demo_says_what_its_next_commands_need(monkeypatch):
+    from minifuse.cli import demo
+
+    monkeypatch.setattr(demo, "find_spec", lambda name: None if name == "greenlet" else name)
+    monkeypatch.setattr(demo, "program_name", lambda: "minifuse")
+    purposes = dict(demo.next_commands())
+    assert purposes["minifuse trace matmul"].endswith('; run first: pip install "minifuse[cli,simt]"')
+    assert not any("pip" in purposes[f"minifuse {name}"] for name in ("doctor", "equivalence"))
+
+
 def test_commands_without_extras_are_listed_as_in_the_full_command():
     typer = pytest.importorskip("typer", reason="needs minifuse[cli]")
     from minifuse.cli.commands import app

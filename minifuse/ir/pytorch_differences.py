@@ -48,7 +48,7 @@ def size_of(shape: tuple[int, ...]) -> Size:
     return size
 
 
-class Instruction(NamedTuple):
+class CallerInstruction(NamedTuple):
     """An instruction of Python's bytecode, and the position of the one after it."""
 
     opcode: int
@@ -56,16 +56,16 @@ class Instruction(NamedTuple):
     end: int
 
 
-def read_instruction(code: CodeType, start: int) -> Instruction:
+def read_instruction(code: CodeType, start: int) -> CallerInstruction:
     """Read the instruction that begins at a position, or after the cache entries there."""
     text, k, high = code.co_code, start, 0
     while text[k] in (CACHE_OPCODE, EXTENDED_ARG):
         high = (high | text[k + 1]) << 8 if text[k] == EXTENDED_ARG else 0
         k += 2
-    return Instruction(text[k], high | text[k + 1], k + 2)
+    return CallerInstruction(text[k], high | text[k + 1], k + 2)
 
 
-def read_index(code: CodeType, first: Instruction) -> object:
+def read_index(code: CodeType, first: CallerInstruction) -> object:
     """Return the constant by which two instructions index a value, as in `x[0]`; None if they do something else."""
     if first.opcode not in (CONSTANT_OPCODE, SMALL_INT_OPCODE):
         return None

@@ -35,7 +35,7 @@ LOCK = $(COMPILE) --universal --python-version 3.11 --extra bench --extra browse
 INSTALLED := $(VENV)/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo app site serve-site test smoke thorough test-lowest test-newest test-wheel test-sdist test-gpu test-arm test-array-api test-browser \
+.PHONY: help demo app site serve-site test tests smoke thorough test-lowest test-newest test-wheel test-sdist test-gpu test-arm test-array-api test-browser \
 	docker-commands notebooks decks dist release-check lock lint check format bench clean bytecode
 
 help: ## say what there is
@@ -50,6 +50,8 @@ app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 
 # Without ARGS a part of the slow cases, always the same one; of what ARGS names, all.
 test: bytecode ## the test suite with doctests and the examples of the pages, without most slow cases; ARGS="tests/unit" runs all of some
 	@$(BIN)/python -m pytest $(if $(ARGS),,--sample) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+tests: test ## the same as make test; without it, make would take the folder for the target
 
 smoke: $(INSTALLED) ## twelve short tests that read as a tutorial
 	@$(BIN)/python -m pytest -q tests/test_smoke.py $(ARGS)
@@ -108,7 +110,7 @@ release-check: ## check that a tag fits the version and the changelog: make rele
 	@"$(PYTHON)" -m tests.release.check_tag "$(TAG)"
 
 lint: $(INSTALLED) ## format, style, types, workflows and other project files, checked and left as they are
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --check . || { echo "make format rewrites these files in the project's format" >&2; exit 1; }
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/hadolint Dockerfile project/course.Dockerfile

@@ -93,7 +93,7 @@ def __getattr__(name: str) -> _Any:
         module, _, attribute = _LAZY[name].partition(":")
         found = _import_module(f"minifuse.{module}")
         return getattr(found, attribute) if attribute else found
-    entry = _functions.load().get(name) or getattr(nn.functional, name, None) or _functions.find_function(name)
+    entry = _functions.load().get(name) or getattr(nn.functional, name, None) or _functions.find_function(name, __all__)
     globals()[name] = entry
     return entry
 

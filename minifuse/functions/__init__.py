@@ -28,7 +28,7 @@ imported when one of their names is first used, as `mf.cat` or as `x.tril()`; so
     missing        what to write in place of a name that minifuse lacks
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -55,13 +55,16 @@ def load() -> dict[str, Callable[..., Any]]:
     return functions
 
 
-def find_function(name: str) -> Any:
-    """Return the function or the dtype `mf.name`. Raise AttributeError with what to write instead, if there is none."""
+def find_function(name: str, public: Iterable[str] = ()) -> Any:
+    """Return the function or the dtype `mf.name`. Raise AttributeError with what to write instead, if there is none.
+
+    `public` are the other names of `mf`, which a misspelled name may mean.
+    """
     if name in OTHER_NAMES:
         return OTHER_NAMES[name]
     if not name.startswith("_") and (entry := load().get(name)) is not None:
         return entry
-    raise missing_error("module 'minifuse'", name, "mf.")
+    raise missing_error("module 'minifuse'", name, "mf.", public)
 
 
 def find_method(array: Array, name: str) -> Any:
@@ -107,11 +110,11 @@ def in_place_function(function: Callable[..., Array], name: str) -> Callable[...
     return twin
 
 
-def missing_error(owner: str, name: str, prefix: str) -> AttributeError:
+def missing_error(owner: str, name: str, prefix: str, public: Iterable[str] = ()) -> AttributeError:
     """Return the error for a name that does not exist, with what to write instead."""
 
     def text() -> str:
-        return f"{owner} has no attribute {name!r}{import_module(f'{__name__}.missing').advice(name, prefix)}"
+        return f"{owner} has no attribute {name!r}{import_module(f'{__name__}.missing').advice(name, prefix, public)}"
 
     return AttributeError(LazyText(text), name=name)
 

@@ -1,5 +1,6 @@
 """Say what to write in place of the names of PyTorch and NumPy that minifuse lacks. A test tries each of PyTorch's names."""
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ..ir.array_methods import Array
@@ -36,10 +37,14 @@ RECIPES = {  # name -> what to write instead
 }
 
 
-def advice(name: str, prefix: str) -> str:
-    """Return the end of an error message: the recipe for a name, or names that are spelled like it, or nothing."""
+def advice(name: str, prefix: str, public: Iterable[str] = ()) -> str:
+    """Return the end of an error message: the recipe for a name, or names that are spelled like it, or nothing.
+
+    `public` are names of `mf` besides those of the table.
+    """
     if name in RECIPES:
         return f"; {RECIPES[name]}"
-    names = FUNCTIONS if prefix == "mf." else [n for n in dir(Array) if not n.startswith("_")] if prefix == "x." else []
+    methods = [n for n in dir(Array) if not n.startswith("_")] if prefix == "x." else []
+    names = [*FUNCTIONS, *public] if prefix == "mf." else methods
     close = get_close_matches(name, names, 2, 0.75)
     return f"; did you mean {' or '.join(prefix + n for n in close)}?" if close else ""

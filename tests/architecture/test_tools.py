@@ -1,6 +1,10 @@
 """The ways to run the checks agree: what a developer runs, what a commit runs, what CI runs."""
 
 import re
+import shutil
+import subprocess
+
+import pytest
 
 from tests.sources import ROOT
 
@@ -27,6 +31,17 @@ def test_a_commit_is_checked_with_the_tools_of_lint():
     commands = [command.removeprefix("$(BIN)/") for command in recipe("lint")]
     assert len(entries) == len(commands)
     assert all(command.startswith(entry) for entry, command in zip(entries, commands, strict=True)), (entries, commands)
+
+
+def test_lint_says_what_rewrites_the_sources():
+    assert "make format rewrites these files" in recipe("lint")[0]
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+def test_make_tests_is_make_test():
+    commands = [subprocess.run(["make", "-n", name], cwd=ROOT, capture_output=True, text=True) for name in ("test", "tests")]
+    assert " -m pytest " in commands[0].stdout
+    assert commands[1].stdout == commands[0].stdout
 
 
 def test_every_target_is_explained_and_phony():

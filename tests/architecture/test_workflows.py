@@ -109,6 +109,13 @@ def test_each_file_has_the_form_that_its_reader_expects(file):
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.parametrize("name", ["bug", "course", "question"])
+def test_each_issue_form_says_where_to_report_a_vulnerability(name):
+    first = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))["body"][0]
+    assert first["type"] == "markdown"
+    assert 'use "Report a vulnerability" on the Security tab. SECURITY.md has' in first["attributes"]["value"]
+
+
 def test_all_files_of_the_folder_are_checked():
     files = {str(path.relative_to(ROOT).as_posix()) for path in (ROOT / ".github").rglob("*.yml")}
     assert files | {"CITATION.cff"} == SCHEMAS.keys()

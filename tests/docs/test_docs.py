@@ -144,5 +144,18 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path, link, message):
 def test_the_index_of_decisions_is_complete():
     folder = ROOT / "docs" / "adr"
     records = sorted(page.name for page in folder.glob("[0-9]*.md"))
-    assert [target for _, target in links(folder / "README.md")] == records
+    rows = [line for line in (folder / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| [")]
+    assert [re.findall(r"\]\((.*?)\)", row)[0] for row in rows] == records
     assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
+
+
+def test_a_superseded_decision_links_to_the_one_that_replaces_it():
+    text = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    rows = [
+        line.partition("superseded by ") for line in text.splitlines() if line.startswith("| [") and "superseded" in line
+    ]
+    assert rows
+    for row, _, status in rows:
+        newer = re.match(r"\[(\d{4})\]\(\1-", status)
+        assert newer, f"write superseded by [NNNN](NNNN-title.md): {row}{status}"
+        assert newer[1] > row[3:7]

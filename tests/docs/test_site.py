@@ -109,8 +109,21 @@ def test_each_page_of_the_repository_is_in_the_navigation():
     named = [*pages_of(expand_patterns(nav, ROOT / "docs"))]
     pages = [page for page in all_pages() if page.is_relative_to(ROOT / "docs")]
     expected = {page.relative_to(ROOT / "docs").as_posix() for page in pages} | {"api/index.md"}
-    assert {name for name in named if name not in ("CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md")} == expected
-    assert len(named) == len(set(named))
+    missing, unknown = navigation_faults(named, expected)
+    assert missing == [], f"add these pages to nav in mkdocs.yml: {', '.join(missing)}"
+    assert unknown == [], f"remove these pages from nav in mkdocs.yml, since docs/ does not have them: {', '.join(unknown)}"
+    assert [name for name in named if named.count(name) > 1] == [], "leave these pages once in nav in mkdocs.yml"
+
+
+def test_a_page_that_is_missing_in_the_navigation_is_named():
+    found = navigation_faults(["index.md", "guide/gone.md", "CONTRIBUTING.md"], {"index.md", "guide/robust.md"})
+    assert found == (["guide/robust.md"], ["guide/gone.md"])
+
+
+def navigation_faults(named: list[str], expected: set[str]) -> tuple[list[str], list[str]]:
+    """Return the pages that the navigation lacks, and those that it names in vain."""
+    elsewhere = {name for name in named if (ROOT / name).is_file()}  # pages outside docs/, such as CONTRIBUTING.md
+    return sorted(expected - {*named}), sorted({*named} - elsewhere - expected)
 
 
 def pages_of(nav: object) -> Iterator[str]:

@@ -123,6 +123,8 @@ def test_names_of_the_table_have_a_case_or_are_methods() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
     with pytest.raises(AttributeError, match=r"did you mean mf\.subtract"):
         mf.subtrct  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'sigmod'; did you mean mf\.sigmoid\?"):  # an operator
+        mf.sigmod  # noqa: B018
     with pytest.raises(AttributeError, match=r"no float16; write x\.to\(mf\.float32\)"):
         mf.zeros(2, 3).half()
 

@@ -24,8 +24,13 @@ def releases(changelog: str) -> dict[str, date]:
 def faults(tag: str, number: str, changelog: str) -> list[str]:
     """Return what must be changed before the tag can be released."""
     found = []
-    if tag != f"v{number}":
-        found.append(f"the tag is {tag!r}, and minifuse.__version__ is {number}; tag the commit v{number}")
+    if not tag:
+        found.append(f"got no tag, expected v{number}; write make release-check TAG=v{number}")
+    elif tag != f"v{number}":
+        other = (
+            f", or set __version__ in minifuse/__init__.py to {tag[1:]}" if re.fullmatch(r"v\d+\.\d+\.\d+\S*", tag) else ""
+        )
+        found.append(f"the tag is {tag!r}, and minifuse.__version__ is {number}; tag the commit v{number}{other}")
     if number not in (dated := releases(changelog)):
         found.append(f"CHANGELOG.md has no section `## [{number}] - YYYY-MM-DD`; rename Unreleased")
     elif next(iter(dated)) != number:
@@ -34,10 +39,13 @@ def faults(tag: str, number: str, changelog: str) -> list[str]:
 
 
 def main(tag: str) -> str | None:
-    """Return the faults as lines, or None."""
+    """Return the faults as lines; or None, and print that there are none."""
     number = version((ROOT / "minifuse" / "__init__.py").read_text(encoding="utf-8"))
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    return "\n".join(faults(tag, number, changelog)) or None
+    if found := faults(tag, number, changelog):
+        return "\n".join(found)
+    print(f"{tag} is the version of minifuse/__init__.py, and CHANGELOG.md has a dated section for it")
+    return None
 
 
 if __name__ == "__main__":

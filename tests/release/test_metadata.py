@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import minifuse as mf
-from tests.release.check_tag import faults, releases
+from tests.release.check_tag import faults, main, releases
 from tests.sources import ROOT
 
 ADDRESS = "https://example.org/someone/minifuse"
@@ -88,15 +88,28 @@ def test_the_version_can_be_released():
 @pytest.mark.parametrize(
     ("tag", "changelog", "message"),
     [
-        ("1.2.0", "## [1.2.0] - 2026-01-31\n", "tag the commit v1.2.0"),
-        ("v1.2.1", "## [1.2.0] - 2026-01-31\n", "the tag is 'v1.2.1', and minifuse.__version__ is 1.2.0"),
+        ("", "## [1.2.0] - 2026-01-31\n", "got no tag, expected v1.2.0; write make release-check TAG=v1.2.0"),
+        ("1.2.0", "## [1.2.0] - 2026-01-31\n", "minifuse.__version__ is 1.2.0; tag the commit v1.2.0"),
+        (
+            "v1.2.1",
+            "## [1.2.0] - 2026-01-31\n",
+            "the tag is 'v1.2.1', and minifuse.__version__ is 1.2.0; tag the commit v1.2.0, "
+            "or set __version__ in minifuse/__init__.py to 1.2.1",
+        ),
         ("v1.2.0", "## [Unreleased]\n", "no section `## [1.2.0] - YYYY-MM-DD`"),
         ("v1.2.0", "## [1.3.0] - 2026-02-28\n## [1.2.0] - 2026-01-31\n", "the first release of CHANGELOG.md is 1.3.0"),
     ],
 )
 def test_a_tag_that_does_not_fit_is_refused(tag, changelog, message):
     (found,) = faults(tag, "1.2.0", changelog)
-    assert message in found
+    assert found.endswith(message) or message in found.partition(";")[0]
+
+
+def test_a_tag_that_fits_is_confirmed(capsys):
+    assert main(f"v{mf.__version__}") is None
+    assert capsys.readouterr().out.startswith(
+        f"v{mf.__version__} is the version of minifuse/__init__.py, and CHANGELOG.md has"
+    )
 
 
 def test_the_sections_of_the_changelog_are_dated():

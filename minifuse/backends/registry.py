@@ -74,12 +74,12 @@ def backend_of_device(device: object) -> str:
     """Return the backend that a device of PyTorch stands for: "cpu", "cuda", "cuda:1", or the number of a GPU.
 
     PyTorch's users expect a GPU there. So a warning says if there is none and kernels run in the interpreter, unless
-    the environment variable MINIFUSE_CUDA asks for it.
+    the environment variable MINIFUSE_CUDA asks for it, or tensors are there already.
     """
     from .cuda.device.driver import warn_if_interpreted
 
     name = f"cuda:{device}" if isinstance(device, int) else str(device)
-    if name.startswith("cuda"):
+    if name.startswith("cuda") and name.removesuffix(":0") not in registry.instances:
         warn_if_interpreted()
     return name
 

@@ -10,26 +10,8 @@ from difflib import get_close_matches
 from textwrap import fill
 
 from .. import __version__
+from .extras import EXTRAS, install_command
 
-EXTRAS = {
-    "app": "app",
-    "bench": "cli",
-    "check": "cli,simt",
-    "--engine": "course",
-    "course": "course",
-    "equivalence": "cli",
-    "explain": "cli",
-    "grad": "cli",
-    "launch": "cli",
-    "layout": "cli",
-    "merge": "cli",
-    "race": "cli",
-    "trace": "cli,simt",
-    "train": "train",
-    "tune": "cli",
-    "warmup": "cli",
-}
-"""The extras that each command needs, and the option before a command. Commands that are not listed need none."""
 OWN_COMMANDS = ("demo", "doctor")
 
 
@@ -125,8 +107,3 @@ def join_commands(names: Sequence[str]) -> str:
     """Join the names of commands, and of options, which come last: `course, and the option --engine`."""
     options = [f"and the option {name}" for name in names if name.startswith("-")]
     return ", ".join([*[name for name in names if not name.startswith("-")], *options])
-
-
-def install_command(command: str) -> str:
-    """Return the line that installs the packages of a command."""
-    return f'pip install "minifuse[{EXTRAS[command]}]"'

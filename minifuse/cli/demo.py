@@ -15,7 +15,7 @@ import minifuse as mf
 
 from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, format_count, make_table
 from ..recipes.mlp import make_network
-from .base import EXTRAS, install_command
+from .extras import EXTRAS, install_command
 from .output import print_json, print_plain, report_width
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits

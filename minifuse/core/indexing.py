@@ -361,3 +361,8 @@ def _format_value(x: object) -> str:
     """Return a value with its type, for error messages."""
     text = " ".join(repr(x).split())  # arrays print on several lines
     return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(x).__name__})"
+
+
+def format_dims(dims: Sequence[int]) -> str:
+    """Return some dims as words: dim 1, or dims 1, 2."""
+    return f"dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"

@@ -14,7 +14,9 @@ A traced Python number is not a Traceable: `jit.traced_scalar` computes its valu
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from .errors import USE_OPERATORS, FuseError
 
 TraceableFunction = Callable[..., Any]  # what is applied to Traceables: an Operator, an array function, a Python function
 
@@ -56,3 +58,8 @@ class Traceable:
         def sqrt(self) -> Self: ...  # noqa: D102
         def detach(self) -> Self: ...  # noqa: D102
         def __getattr__(self, name: str) -> Any: ...
+
+
+def refuse_to_read(element: Traceable) -> NoReturn:
+    """Raise the error for reading a value that is not computed yet, as `math.exp` does."""
+    raise FuseError(f"cannot read the value of an element while tracing, since it is not computed yet; {USE_OPERATORS}")

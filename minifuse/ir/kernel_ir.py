@@ -12,11 +12,11 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..core.dtypes import DType, bool_, int32, weak_type_of
-from ..core.errors import USE_OPERATORS, FuseError
+from ..core.indexing import format_dims
 from ..core.interning import Interned, toposort
 from ..core.layout import Layout
 from ..core.operators import Operator
-from ..core.traceable import Traceable
+from ..core.traceable import Traceable, refuse_to_read
 from .loop_nest import LoopNest as LoopNest
 from .loop_nest import Shape as Shape
 from .loop_nest import stride_kind as stride_kind
@@ -56,10 +56,7 @@ class Expression(Traceable, metaclass=Interned):
         result = operator.inline(*operands)
         return cast(result, result_dtype) if isinstance(result, Expression) else constant(result, result_dtype)
 
-    def __float__(self) -> float:
-        raise FuseError(f"cannot read the value of an element while tracing, since it is not computed yet; {USE_OPERATORS}")
-
-    __index__ = __int__ = __float__
+    __float__ = __int__ = __index__ = refuse_to_read
 
 
 class Load(Expression):
@@ -433,11 +430,6 @@ class Kernel(StepKernel):
         inner = tuple(d for d in dims if d not in outer)
         inside = f", with reductions along {format_dims(inner)} inside" * bool(inner)
         return f"rows of {shape} along {format_dims(outer)}{inside}"
-
-
-def format_dims(dims: Sequence[int]) -> str:
-    """Return some dims as words: dim 1, or dims 1, 2."""
-    return f"dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
 
 
 def expressions_of(*roots: Expression) -> tuple[Expression, ...]:

@@ -16,6 +16,7 @@ from minifuse import cli
 from minifuse.backends.cuda import compiler
 from minifuse.backends.cuda.device import driver
 from minifuse.cli import base, doctor
+from minifuse.cli.extras import EXTRAS, install_command
 from minifuse.core.errors import MissingPartError
 from tests.sources import ROOT
 
@@ -88,17 +89,17 @@ def test_the_demo_learns_with_numpy_and_numba_alone():
 def test_help_lists_every_command_with_the_line_for_it(run, arguments):
     status, out, _ = run(*arguments)
     assert status == 0
-    assert {"demo", "doctor", *base.EXTRAS} <= set(re.findall(r"[\w-]+", out))
-    assert all(base.install_command(command) in out for command in base.EXTRAS)
+    assert {"demo", "doctor", *EXTRAS} <= set(re.findall(r"[\w-]+", out))
+    assert all(install_command(command) in out for command in EXTRAS)
     assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
-@pytest.mark.parametrize("command", base.EXTRAS)
+@pytest.mark.parametrize("command", EXTRAS)
 def test_a_command_that_needs_more_names_its_extra(run, command, missing):
     status, out, err = run(command, "--help", without=[missing])
     assert (status, out) == (2, "")
-    assert err == f"minifuse {command} needs {missing}, which is not installed; run: {base.install_command(command)}\n"
+    assert err == f"minifuse {command} needs {missing}, which is not installed; run: {install_command(command)}\n"
 
 
 @pytest.mark.parametrize("arguments", [["frobnicate"], ["--frob"], ["doctor", "--jso"], ["doctor", "x"]])
@@ -137,10 +138,10 @@ def test_commands_without_extras_are_listed_as_in_the_full_command():
     from minifuse.cli.commands import app
 
     whole = typer.main.get_command(app)
-    assert {"demo", "doctor", *base.EXTRAS} == {*whole.list_commands(None), "--engine"}
+    assert {"demo", "doctor", *EXTRAS} == {*whole.list_commands(None), "--engine"}
     assert "--engine" in {name for option in whole.params for name in option.opts}
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert {extra for names in base.EXTRAS.values() for extra in names.split(",")} <= extras.keys()
+    assert {extra for names in EXTRAS.values() for extra in names.split(",")} <= extras.keys()
 
 
 @pytest.mark.parametrize("command", ["demo", "doctor"])
@@ -172,7 +173,7 @@ def test_the_full_help_names_each_command():
     from minifuse.cli.commands import app
 
     out = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
-    for command in ("demo", "doctor", *base.EXTRAS):
+    for command in ("demo", "doctor", *EXTRAS):
         assert re.search(rf"^\W*{command}  ", out, re.MULTILINE), command
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from minifuse.cli import base
+from minifuse.cli.extras import EXTRAS
 from tests.sources import ROOT
 
 pytest.importorskip("typer", reason="needs minifuse[cli]")
@@ -64,7 +64,7 @@ def results(tmp_path_factory):
 
 
 def test_every_command_without_the_extra_simt_is_listed_here():
-    assert COMMANDS.keys() == {command for command, extras in base.EXTRAS.items() if extras in ("cli", "train")}
+    assert COMMANDS.keys() == {command for command, extras in EXTRAS.items() if extras in ("cli", "train")}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -215,8 +215,10 @@ def test_a_missing_dim_warns_at_the_line_of_the_call(call):
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    """Make the driver find no GPU, so that the interpreter takes its place without being asked for."""
+    """Make the driver find no GPU, so that the interpreter takes its place without being asked for; nothing is there yet."""
     pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
+    used = {name: backend for name, backend in registry.registry.instances.items() if not name.startswith("cuda")}
+    monkeypatch.setattr(registry.registry, "instances", used)
     monkeypatch.delenv(driver.SIMULATE_VARIABLE, raising=False)
     monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(0, 0, "no driver"))
 
@@ -239,8 +241,13 @@ def test_a_gpu_of_pytorch_that_is_simulated_warns(move, monkeypatch):
         UserWarning, match=r"no GPU here \(no driver\).* interpreted .*; write \"cpu\" to compute, or set MINIFUSE"
     ):
         assert move().backend == "cuda"
+    assert move().backend == "cuda"  # and no warning, since tensors are there
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_simulated_gpu_that_is_asked_for_does_not_warn(monkeypatch):
     monkeypatch.setenv(driver.SIMULATE_VARIABLE, "simulated")
-    assert move().backend == "cuda"
+    assert X.cuda().backend == "cuda"
 
 
 @pytest.mark.usefixtures("no_gpu")

@@ -121,14 +121,14 @@ def _add_arithmetic(name: str, symbol: str) -> None:
             return compute(a.concretize(), _concretize(b))
         if type(b) is TracedScalar:
             return TracedScalar(a.tracer, compute(a.value, b.value), f"({a.text} {symbol} {b.text})", a.sources | b.sources)
-        if type(b) in (bool, int, float) or isinstance(b, np.generic):
+        if isinstance(b, int | float | np.generic):
             return TracedScalar(a.tracer, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
         return NotImplemented
 
     def swapped(a: TracedScalar, b: object) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):
             return compute(b, a.concretize())
-        if type(b) in (bool, int, float):
+        if isinstance(b, int | float):
             return TracedScalar(a.tracer, compute(b, a.value), f"({b!r} {symbol} {a.text})", a.sources)
         return NotImplemented
 

@@ -123,3 +123,11 @@ def test_a_tensor_made_of_numbers_has_their_values():
 def test_an_array_of_objects_does_not_bring_symbols_out():
     with pytest.raises(mf.FuseError, match="the function returned a ndarray; return tensors"):
         mf.fuse(lambda x, n: np.array([n, None], dtype=object))(X, 3)
+
+
+def test_the_size_of_a_tensor_computes_with_a_traced_number():
+    function = mf.fuse(lambda x, number: (x * (x.size * number), x * (number + x.size)))
+    for number in (2.0, 3.0):
+        times, plus = function(mf.ones(4), number)
+        assert (times.tolist(), plus.tolist()) == ([4 * number] * 4, [4 + number] * 4)
+    assert function.stats().captures == 1

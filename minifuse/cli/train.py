@@ -52,7 +52,7 @@ def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str,
     """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
     (train,) = import_views("train")
     if choice.data not in train.SETS:
-        similar = get_close_matches(choice.data, [*MODULES, *train.SETS], 1)
+        similar = get_close_matches(choice.data, MODULES, 1) or get_close_matches(choice.data, train.SETS, 1)
         hint = f"; did you mean {similar[0]}?" if similar else ""
         known = f"a recipe ({', '.join(MODULES)}) or a data set ({', '.join(train.SETS)})"
         raise RequestError(f"{choice.data!r}: expected {known}{hint}")

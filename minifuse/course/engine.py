@@ -38,7 +38,7 @@ class Engine(ValueEngine):
     >>> loss.item(), x.grad.tolist()
     (7.5, [[0.5, -1.0], [1.5, 2.0]])
     >>> print(engine.share())
-    0 of 17 slots are yours, and 0% of 72 calls
+    0 of the 17 functions of the course that this run called are yours (0% of 72 calls)
     """
 
     all_backwards = 0

@@ -205,8 +205,11 @@ def use_wrapper(wrapper: Callable[[object], Node]) -> Iterator[None]:
         wrapper_stack.wrappers.pop()
 
 
-def wrap(x: Any) -> Any:
-    """Return a concrete array as a hidden input of the active trace, and a node or a number unchanged."""
+def wrap(x: Any, name: str = "") -> Any:
+    """Return a concrete array as a hidden input of the active trace, and a node or a number unchanged.
+
+    An error begins with the name of the call, if it is given.
+    """
     if isinstance(x, Node):
         return x
     x = as_number(x)
@@ -214,7 +217,7 @@ def wrap(x: Any) -> Any:
         return wrapper_stack.wrappers[-1](x)
     if isinstance(x, CheckedIndex):  # of the closure of a function that is traced: the check is made now
         return wrap(x.checked())
-    weak_type_of(x)  # raises DTypeError for anything but a number
+    weak_type_of(x, name)  # raises DTypeError for anything but a number
     return x
 
 

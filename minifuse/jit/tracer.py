@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.base import Backend
+from ..compiler.plan import display_name
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import CallRecord, InputEffects, InputRef, OutputRef, PerCallInput, TracedGraph, TraceResult
 from ..core.dispatch import DispatchHook, mode, use_dispatch_hook
@@ -182,11 +183,12 @@ class Tracer(DispatchHook):
             self.hidden_nodes[text] = node
         return self.hidden_nodes[text]
 
-    def node_of(self, x: object) -> Any:
-        """Convert an input of a call to a node; numbers stay numbers."""
+    def node_of(self, x: object, function: TraceableFunction | None = None) -> Any:
+        """Convert an input of a call of a function to a node; numbers stay numbers."""
         if type(x) is TracedScalar:
             return self.numbers[x.text] if x.text in self.numbers else self.add_hidden_input(x.text, {}, x.value)
-        return wrap(x)  # by `lift_constant`
+        name = "" if function is None or isinstance(x, int | float) else display_name(function).strip("_")
+        return wrap(x, name)  # by `lift_constant`
 
     def dynamic_attr(self, settings: Mapping[str, float], name: str) -> TracedScalar:
         """Return a traced number for an entry of a dict, which each call reads again."""
@@ -241,7 +243,7 @@ class Tracer(DispatchHook):
     def call(self, function: TraceableFunction, inputs: Sequence[object]) -> Any:
         """Record a call, and return its results as traced tensors."""
         inputs = [self.lift(x) if isinstance(x, Tensor) else x for x in inputs]
-        nodes = [x.node if isinstance(x, TracedTensor) else self.node_of(x) for x in inputs]
+        nodes = [x.node if isinstance(x, TracedTensor) else self.node_of(x, function) for x in inputs]
         self.record_call(function, inputs)
         result = self.apply_function(function, nodes)
         tensors = [x for x in inputs if isinstance(x, TracedTensor)]

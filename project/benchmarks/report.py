@@ -73,6 +73,7 @@ class Table(NamedTuple):
 def tables(results: Result) -> list[Table]:
     """Return a table for each group, with our time and each peer's ratio, and one for each curve, with all times."""
     finished: list[Table] = []
+    results = without_targets(results) if results["quick"] else results
     for group in dict.fromkeys(row["group"] for row in results["rows"]):
         rows = [row for row in results["rows"] if row["group"] == group]
         if all("curve" in row for row in rows):
@@ -91,6 +92,11 @@ def tables(results: Result) -> list[Table]:
         ]
         finished.append(Table(TITLES.get(group, group), header, lines))
     return finished
+
+
+def without_targets(results: Result) -> Result:
+    """Return results whose rows have no targets, as those of a quick run, which times other sizes, and once."""
+    return results | {"rows": [row | {"targets": []} for row in results["rows"]]}
 
 
 def format_ours(row: Result) -> str:
@@ -115,6 +121,7 @@ def rate(row: Result, who: str) -> str:
 
 def compact(results: Result) -> Table:
     """Return all rows in one table of medians, for the end of a long output."""
+    results = without_targets(results) if results["quick"] else results
     peers = list(dict.fromkeys(who for row in results["rows"] for who in row.get("ratios", {})))
     lines = []
     for row in results["rows"]:

@@ -173,8 +173,7 @@ def time_row(prepared: PreparedRow, bench: Bench) -> Result:
         result["gb_per_s"] = {who: contest.nbytes / seconds / 1e9 for who, seconds in medians.items()}
     if contest.dtype == "float32" and (contest.operations or contest.flops):
         result["work"] = {"operations": contest.operations or contest.flops, "nbytes": contest.nbytes}
-    targets = () if bench.is_quick else row.targets  # a quick run times other sizes, once
-    return result | {"targets": [target.judge(result) for target in targets]}
+    return result | {"targets": [target.judge(result) for target in row.targets]}
 
 
 def take_times(contest: Contest, bench: Bench) -> Times:

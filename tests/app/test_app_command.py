@@ -167,7 +167,7 @@ def test_user_kernel_is_resolved_to_an_absolute_path(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mine.py:scal", "mine.py has no kernel 'scal'; it has scale"),
+        ("mine.py:scal", "mine.py has no kernel or function 'scal'; it has scale"),
         ("other.py:scale", "expected a kernel in a file"),
         ("scale", "expected a kernel in a file"),
         ("broken.py:scale", "importing broken.py:1 raised ZeroDivisionError"),

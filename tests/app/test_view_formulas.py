@@ -295,7 +295,7 @@ def test_error_in_a_typed_function_leaves_a_picture(page):
     app = open_page(page, **{f"{page}_own": "x * _"})
     first = functions.DIFFERENTIATED[0].name if page == "autodiff" else "softmax"
     assert "expected the name of an input" in app.error[0].value
-    assert f"The picture shows {first}" in app.error[0].value.replace("\\", "")
+    assert f"the picture shows {first}" in app.error[0].value.replace("\\", "")
     assert app.get("bidi_component")
     app.text_input(key=f"{page}_own").set_value("x * x").run()
     assert not app.error

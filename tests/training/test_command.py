@@ -129,7 +129,7 @@ def test_ctrl_c_ends_between_steps_and_prints_how_to_resume(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["mpl"], "data 'mpl': expected one of"),
+        (["mpl"], "'mpl': expected a recipe (mlp, lenet, sentences, gpt) or a data set ("),
         (["mlp", "--hidden", "3"], "--hidden does not apply to mlp; use --set NAME=VALUE"),
         (["circle", "--set", "hidden=3"], "--set does not apply to circle; it is for recipes: mlp, lenet, sentences, gpt"),
         (["mlp", "--set", "hiden=3"], "unknown option 'hiden'; did you mean hidden?"),

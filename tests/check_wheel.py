@@ -98,6 +98,7 @@ class Environment:
         self.variables |= {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "OMP_WAIT_POLICY": "passive"}
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
         self.bin = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
+        self.variables["PATH"] = os.pathsep.join([str(self.bin), os.environ["PATH"]])  # as in an activated environment
         self.run("python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", wheel, *more)
         self.variables["HOME"] = str(self.work)  # from here on: pip finds its cache in the real one
 

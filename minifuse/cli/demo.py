@@ -1,5 +1,6 @@
 """`minifuse demo`: train a network to classify digits, then compare the backends on this network."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -151,7 +152,7 @@ def program_name() -> str:
     if shutil.which("minifuse"):
         return "minifuse"
     script = Path(sys.argv[0])
-    return str(script) if script.stem == "minifuse" else f"{sys.executable} -m minifuse"
+    return shlex.quote(str(script)) if script.stem == "minifuse" else f"{shlex.quote(sys.executable)} -m minifuse"
 
 
 def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:

@@ -73,7 +73,7 @@ class Table(NamedTuple):
 def tables(results: Result) -> list[Table]:
     """Return a table for each group, with our time and each peer's ratio, and one for each curve, with all times."""
     finished: list[Table] = []
-    results = without_targets(results) if results["quick"] else results
+    results = as_printed(results)
     for group in dict.fromkeys(row["group"] for row in results["rows"]):
         rows = [row for row in results["rows"] if row["group"] == group]
         if all("curve" in row for row in rows):
@@ -94,9 +94,10 @@ def tables(results: Result) -> list[Table]:
     return finished
 
 
-def without_targets(results: Result) -> Result:
-    """Return results whose rows have no targets, as those of a quick run, which times other sizes, and once."""
-    return results | {"rows": [row | {"targets": []} for row in results["rows"]]}
+def as_printed(results: Result) -> Result:
+    """Return results without what is not printed: the targets of a quick run, which times other sizes, and once."""
+    rows = [row | {"targets": []} for row in results["rows"]] if results["quick"] else results["rows"]
+    return results | {"rows": rows}
 
 
 def format_ours(row: Result) -> str:
@@ -121,7 +122,7 @@ def rate(row: Result, who: str) -> str:
 
 def compact(results: Result) -> Table:
     """Return all rows in one table of medians, for the end of a long output."""
-    results = without_targets(results) if results["quick"] else results
+    results = as_printed(results)
     peers = list(dict.fromkeys(who for row in results["rows"] for who in row.get("ratios", {})))
     lines = []
     for row in results["rows"]:

@@ -16,9 +16,10 @@ from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact, Line
+from .coordinates import format_count
 from .picture import CHOSEN, IDLE, LOAD, OTHER, PATH, STORE, Cell, Edge, Frame, Grid, Picture, Place, slice_grids
 from .sources import source_lines
-from .strides import default_index, format_count, format_index, format_some, formula, positions
+from .strides import default_index, format_index, format_some, formula, positions
 
 MAX_DRAWN_ELEMENTS = 256  # of an operand or the result
 TERMS = 6  # terms of a sum that are written out

@@ -10,6 +10,7 @@ from minifuse.core.errors import MinifuseError, ViewError
 from minifuse.core.layout import Layout, row_major
 
 from .cited_facts import DERIVED, Fact
+from .coordinates import format_count
 from .expressions import Call, Index, format_steps
 from .picture import CHOSEN, LOAD, OTHER, PATH, Cell, Edge, Frame, Grid, Picture, Place, ribbon, slice_grids
 from .sources import source_lines
@@ -294,11 +295,6 @@ def format_some(words: Sequence[str]) -> str:
     """Format the first few of many words, and how many are omitted."""
     rest = f" and {len(words) - MAX_LISTED_INDICES} more" if len(words) > MAX_LISTED_INDICES else ""
     return ", ".join(words[:MAX_LISTED_INDICES]) + rest
-
-
-def format_count(number: int, what: str) -> str:
-    """Format a number of things."""
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def sentence(view: StridedView) -> str:

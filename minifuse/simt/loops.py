@@ -4,14 +4,14 @@
 jump. They take one element of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE`
 elements, the iterator calls `Machine.next_chunk`, which raises if the launch has reached its limit.
 
-The bytecode layouts of CPython 3.11 to 3.13 are supported. Other versions run the code unchanged, without a limit.
+The bytecode layouts of CPython 3.11 to 3.14 are supported. Other versions run the code unchanged, without a limit.
 """
 
 import dis
 import sys
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, repeat
 from types import CodeType, FrameType
@@ -23,7 +23,7 @@ from .lanes import getcurrent
 
 CHUNK_SIZE: Final = 1024  # iterations between two checks of the limit
 CACHE_OP: Final = 0
-IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 14)
 UNIT_BYTES: Final = 2  # bytes of a unit: one instruction, one EXTENDED_ARG or one cache
 MAX_ENTRY_UNITS: Final = 8  # units that one entry of the line table can describe
 NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of entries of the line table
@@ -188,21 +188,24 @@ def loop_line(frame: FrameType) -> Line:
 
 def is_polling_loop(frame: FrameType) -> bool:
     """Return whether a frame executes a loop that only reads arrays, and may wait for another thread to write them."""
-    names = {step.name for step in current_loop(frame)}
-    return "BINARY_SUBSCR" in names and "STORE_SUBSCR" not in names
+    loop = current_loop(frame)
+    reads = any((step.name, step.argument) == (SUBSCRIPT.name, SUBSCRIPT.argument) for step in loop)
+    return reads and all(step.name != "STORE_SUBSCR" for step in loop)
 
 
-def caches_of_for_iter() -> int:
-    """Return the number of cache entries that this Python puts after a FOR_ITER."""
+def example_instruction(prefix: str) -> BytecodeInstruction:
+    """Return the instruction of this Python whose name begins with `prefix`, from a loop over `values[0]`."""
 
-    def loop(values: Iterable[object]) -> None:
-        for _ in values:
+    def loop(values: Sequence[Iterable[object]]) -> None:
+        for _ in values[0]:
             pass
 
-    return next((step.cache_count for step in decode_instructions(loop.__code__) if step.name == "FOR_ITER"), 0)
+    steps = decode_instructions(loop.__code__) if IS_KNOWN_LAYOUT else []
+    return next((step for step in steps if step.name.startswith(prefix)), BytecodeInstruction(CACHE_OP, 0, 0, (None,) * 4))
 
 
-CACHES_OF_FOR_ITER: Final = caches_of_for_iter() if IS_KNOWN_LAYOUT else 0
+CACHES_OF_FOR_ITER: Final = example_instruction("FOR_ITER").cache_count
+SUBSCRIPT: Final = example_instruction("BINARY_")  # BINARY_SUBSCR, or BINARY_OP from CPython 3.14 on
 
 
 def resolve_jumps(steps: list[BytecodeInstruction]) -> None:

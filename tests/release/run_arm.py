@@ -26,9 +26,10 @@ PACKAGES = (
     "pluggy",
     "packaging",
     "iniconfig",
-    "Pygments",
+    "pygments",
     "sortedcontainers",
 )
+PACKAGES_FOLDER = "opt/packages"
 PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_17", "manylinux2014")
 COPIED = ("minifuse", "tests", "pyproject.toml", "pytest_minifuse.py")
 TESTS = ("tests/test_smoke.py", "tests/unit/test_layout.py", "tests/unit/test_fast_call.py")
@@ -36,15 +37,19 @@ REGISTRATION = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 
 
 def pins() -> list[str]:
-    """Return the lines of requirements.txt for the packages."""
+    """Return the requirements of the packages, from requirements.txt."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.partition("==")[0] in PACKAGES]
+    return [line.partition("#")[0].strip() for line in lines if line.partition("==")[0] in PACKAGES]
 
 
-def prepare(root: Path) -> None:
-    """Make a Debian for aarch64 with the packages, in a new folder."""
+def make_debian(root: Path) -> None:
+    """Make a Debian for aarch64 in a new folder."""
     command = ["debootstrap", "--arch=arm64", "--variant=minbase", "--include=python3", SUITE, str(root)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def install_packages(root: Path) -> None:
+    """Install the packages into a Debian, from their wheels for aarch64."""
     platforms = [word for name in PLATFORMS for word in ("--platform", f"{name}_aarch64")]
     pip = [
         sys.executable,
@@ -56,7 +61,7 @@ def prepare(root: Path) -> None:
         "--only-binary",
         ":all:",
         "--target",
-        str(root / "opt/packages"),
+        str(root / PACKAGES_FOLDER),
     ]
     subprocess.run([*pip, "--implementation", "cp", "--python-version", PYTHON, *platforms, *pins()], check=True)
 
@@ -81,7 +86,9 @@ def main(folder: str) -> str | int:
         return "test-arm needs debootstrap, and QEMU for aarch64: apt install debootstrap qemu-user-static binfmt-support"
     root = Path(folder).absolute()
     if not root.exists():
-        prepare(root)
+        make_debian(root)
+    if not (root / PACKAGES_FOLDER).exists():
+        install_packages(root)
     copy_sources(root)
     (root / "proc").mkdir(exist_ok=True)
     subprocess.run(["mount", "--bind", "/proc", str(root / "proc")], check=True)  # where LLVM finds the processor
@@ -90,7 +97,7 @@ def main(folder: str) -> str | int:
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
             "HOME": "/root",
-            "PYTHONPATH": "/opt/packages:/src",
+            "PYTHONPATH": f"/{PACKAGES_FOLDER}:/src",
         }
         tests = f"cd /src && exec python3 -m pytest -p pytest_minifuse -q {' '.join(TESTS)}"
         return subprocess.run(["chroot", str(root), "sh", "-c", tests], env=variables).returncode

@@ -6,15 +6,16 @@ The entries are in `operators`, whose docstring explains the fields of an entry.
 from collections.abc import Callable
 from inspect import CO_VARARGS, signature
 from types import FunctionType
-from typing import Any, Literal, TypeVar, get_args, overload
+from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
 import numpy as np
 
 from .dtypes import DType, Number, WeakType, as_number, bool_, float32, float64, promote, weak_type_of
-from .errors import USE_OPERATORS, DTypeError, FuseError
-from .traceable import Traceable
+from .errors import USE_OPERATORS, DTypeError, FuseError, users_line
+from .traceable import Traceable, refuse_to_read
 
 T = TypeVar("T", bound=Traceable)
+V = TypeVar("V", bound=Traceable)
 Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs); the arguments are floats or Traceables
 OperatorBody = Callable[..., Any]  # the body of an operator; its arguments are floats or Traceables, too
 Accepts = Literal["any", "numbers", "integers", "integers alone"]
@@ -160,18 +161,47 @@ class FastOperator(Operator):
         return result.value
 
 
-class FastOperand(Traceable):
-    """An operand in the body of an approximation: operators that are applied to it are approximated, too."""
+class TracedValue(Traceable, Generic[V]):
+    """A scalar in a Python function that is being traced. `value` is the expression or the node that computes it.
+
+    An operator is applied to the values of its operands, and the result is a TracedValue again. `==` is an operator, too,
+    unlike `==` of expressions, which compares identity.
+    """
 
     __slots__ = ("value",)
+    __hash__ = object.__hash__
 
-    def __init__(self, value: Traceable) -> None:
+    def __init__(self, value: V) -> None:
         self.value = value
 
-    def apply(self, operator: Operator, *inputs: object) -> "FastOperand":
+    def apply(self, operator: Operator, *inputs: object) -> Any:
+        """Apply an operator to the expressions or nodes that the inputs represent."""
+        operands = [x.value if isinstance(x, TracedValue) else x for x in inputs]
+        return type(self)(self.value.apply(operator, *operands))
+
+    def __eq__(self, other: object) -> Any:
+        return self.apply(TABLE["eq"], self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.apply(TABLE["ne"], self, other)
+
+    def __bool__(self) -> bool:
+        raise FuseError(
+            f"{users_line()}: cannot branch on the value of an element while tracing, since it is not computed yet; use "
+            "where(c, a, b)"
+        )
+
+    __float__ = __int__ = __index__ = refuse_to_read
+
+
+class FastOperand(TracedValue[Traceable]):
+    """An operand in the body of an approximation: operators that are applied to it are approximated, too."""
+
+    __slots__ = ()
+
+    def apply(self, operator: Operator, *inputs: object) -> Any:
         """Apply the approximation of an operator, or the operator if it has none."""
-        values = [x.value if isinstance(x, FastOperand) else x for x in inputs]
-        return FastOperand(self.value.apply(operator.fast or operator, *values))
+        return super().apply(operator.fast or operator, *inputs)
 
 
 def unlisted_operator(body: OperatorBody, identity: float | bool | None = None, accepts: str = "any") -> Operator:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from ..core.dtypes import BY_PYTHON, DType, Number, as_dtype, as_number, bool_, weak_type_of
 from ..core.errors import FuseError, MinifuseError, users_line
 from ..core.indexing import Shape, normalize_dim
+from ..core.operator_entry import TracedValue
 from ..core.operators import Operator
 from ..core.precision import choose_operator
 from ..core.traceable import TraceableFunction
@@ -19,7 +20,6 @@ from ..ir.array_functions import Function
 from ..ir.array_methods import Array
 from ..ir.graph import Node
 from ..ir.kernel_ir import Expression, KernelParameter, cast
-from ..ir.kernel_tracing import TracedValue
 
 REDUCTION_NAMES = {
     "sum",
@@ -89,12 +89,12 @@ class ScalarTracer(TracedValue[Node | Expression]):
     def __bool__(self) -> bool:
         raise unsupported("a branch on the value of an element", "values do not exist while tracing; use mf.where(c, a, b)")
 
-    def __float__(self) -> float:
+    def __float__(self) -> NoReturn:
         raise unsupported(
             "the value of an element", "values do not exist while tracing; use operators, and mf.exp for math.exp"
         )
 
-    def __index__(self) -> int:
+    def __index__(self) -> NoReturn:
         advice = "values do not exist while tracing; pass sizes and loop counts as Python numbers from outside the function"
         raise unsupported("the value of an element", advice)
 

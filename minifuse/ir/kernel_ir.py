@@ -15,6 +15,7 @@ from ..core.dtypes import DType, bool_, int32, weak_type_of
 from ..core.indexing import format_dims
 from ..core.interning import Interned, toposort
 from ..core.layout import Layout
+from ..core.operator_entry import TracedValue
 from ..core.operators import Operator
 from ..core.traceable import Traceable, refuse_to_read
 from .loop_nest import LoopNest as LoopNest
@@ -53,8 +54,8 @@ class Expression(Traceable, metaclass=Interned):
             operator = operator.on_bools
         if operator.is_primitive:
             return cast(Op(operator, operands, bool_ if result_dtype is bool_ else dtype), result_dtype)
-        result = operator.inline(*operands)
-        return cast(result, result_dtype) if isinstance(result, Expression) else constant(result, result_dtype)
+        result = operator.inline(*map(TracedValue, operands))
+        return cast(result.value, result_dtype) if isinstance(result, TracedValue) else constant(result, result_dtype)
 
     __float__ = __int__ = __index__ = refuse_to_read
 

@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any
 
 from ..core.dtypes import BY_PYTHON, DType, weak_type_of
+from ..core.operator_entry import TracedValue
 from ..core.operators import Operator
 from .array_functions import A, Reduce
 from .kernel_ir import Expression, Kernel, Load, cast, constant
-from .kernel_tracing import TracedValue
 
 Combine = Callable[[Any, Any], Any]  # of two numbers for one state, else of two tuples of states
 Definition = Callable[..., tuple[Any, ...]]  # definition(reduce, *inputs), where reduce(operator, x) reduces the same dims

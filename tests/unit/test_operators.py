@@ -13,7 +13,7 @@ import minifuse as mf
 from minifuse.core import operators
 from minifuse.core.dtypes import DTYPES
 from minifuse.core.errors import CompileError, DTypeError, FuseError, GradientError, MinifuseError
-from minifuse.core.operators import TABLE, operator, primitive
+from minifuse.core.operators import TABLE, operator, primitive, where
 from minifuse.core.traceable import Traceable
 
 ENTRIES = list(TABLE.values())
@@ -442,13 +442,22 @@ def test_a_rule_returns_a_gradient_for_each_operand(rule, message, make, own_ent
             lambda x: x.softsign(),
             "^mistaken: got a body that cannot be traced: .* has no attribute 'softsign'; compute with ",
         ),
+        (lambda x: x if x > 0 else -x, r"test_operators.py:\d+: cannot branch on the value of .*; use where\(c"),
     ],
-    ids=["math", "method"],
+    ids=["math", "method", "branch"],
 )
 def test_a_body_that_cannot_be_traced_is_refused(body, rule, message, own_entries):
     body.__name__ = "mistaken"
     with pytest.raises(FuseError, match=message):
         operator(rule)(body)(mf.tensor([-1.0]))
+
+
+@pytest.mark.parametrize("rule", [None, lambda g, y, x: (g,)], ids=["derived", "rule"])
+def test_a_body_may_compare_with_the_operators_of_python(rule, own_entries):
+    def without_zeros(x):
+        return where(x == 0, 1, x) * (x != 3)
+
+    assert operator(rule)(without_zeros)(mf.tensor([0.0, 2.0, 3.0])).tolist() == [1, 2, 0]
 
 
 def test_a_primitive_without_a_function_for_cpus_says_where_to_add_it(own_entries):

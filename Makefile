@@ -88,7 +88,7 @@ test-browser: bytecode ## the app in a real Chromium, which is installed by apt 
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
 	@$(BIN)/python -m pytest --sample -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
 
-docker-commands: $(INSTALLED) ## the Dockerfile without Docker, in a bare Debian of debootstrap, as root: ARGS=new-folder
+docker-commands: $(INSTALLED) ## the Dockerfiles without Docker, each in a bare Debian of debootstrap, as root: ARGS=new-folder
 	@$(BIN)/python -m tests.app.run_dockerfile $(or $(ARGS),build/debian)
 
 bytecode: $(INSTALLED) ## compile the package once for the child processes of tests, even if PYTHONDONTWRITEBYTECODE is set

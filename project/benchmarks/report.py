@@ -102,8 +102,6 @@ def as_printed(results: Result) -> Result:
 
 def format_ours(row: Result) -> str:
     """Format our time, rate and counts, or the reason why there is no time."""
-    if "skipped" in row:
-        return f"skipped: {row['skipped']}"
     if "wrong" in row:
         return "wrong: " + "; ".join(f"{who} {what}" for who, what in row["wrong"].items())
     cells = [duration(row["times"][US]["median"])]

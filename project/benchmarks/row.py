@@ -34,10 +34,6 @@ QUICK_SIZE = 256  # no dim is longer in a quick run
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}  # sums of 4,096 float32 in NumPy's order differ by up to 1e-5
 
 
-class SkippedRowError(Exception):
-    """A row cannot be measured here; the message says why."""
-
-
 @dataclass(frozen=True)
 class Bench:
     """The resources that the rows of one run share: the peers, random numbers, a temporary folder."""

@@ -23,7 +23,7 @@ from . import (
     machine_peaks,
     peers,
 )
-from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
+from .row import US, Array, Bench, Contest, Result, Row, is_ours
 from .timer import Times, read_clocks, spread, take_turns, take_turns_on
 from .timing_lock import TimingLock
 
@@ -138,8 +138,6 @@ def prepare(row: Row, bench: Bench) -> PreparedRow:
     try:
         contest = row.setup(bench)
         errors, wrong, broken = check(contest, bench.read)
-    except SkippedRowError as reason:
-        return PreparedRow(row, {**result, "skipped": str(reason)}, None)
     except Exception as error:
         return PreparedRow(row, {**result, **report_failure(error)}, None)
     result |= {"errors": errors} | ({"broken": broken} if broken else {})
@@ -162,8 +160,6 @@ def time_row(prepared: PreparedRow, bench: Bench) -> Result:
         return result
     try:
         result |= summarize(take_times(contest, bench)) | {"counts": dict(contest.counts)}
-    except SkippedRowError as reason:
-        return {**result, "skipped": str(reason)}
     except Exception as error:
         return {**result, **report_failure(error)}
     medians = {who: times["median"] for who, times in result["times"].items()}

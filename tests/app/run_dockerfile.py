@@ -1,9 +1,10 @@
-"""Runs the commands of the Dockerfile without Docker, in a bare Debian, until its health check answers.
+"""Runs the commands of the two Dockerfiles without Docker, each in a bare Debian, and then what their containers are for.
 
     make docker-commands ARGS=new-folder
 
-The folder becomes the root of a new Debian, made by debootstrap; this needs root and Debian's mirror. Only the instructions
-that the Dockerfile has are known; any other one is an error.
+The app's server has to answer its health check; the course's container has to make a student's folder and to check it. The
+folder contains the two Debians, made by debootstrap; this needs root and Debian's mirror. Only the instructions that the
+Dockerfiles have are known; any other one is an error.
 """
 
 import json
@@ -23,6 +24,7 @@ MINUTES = 2  # for the first answer
 SYSTEM = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 FROM_HOST = ("PIP_INDEX_URL", "http_proxy", "https_proxy")  # how this machine reaches packages
 CERTIFICATES = "/host-certificates.pem"  # a copy of PIP_CERT
+COURSE = (("init .", 0), ("status", 0), ("check 0.1", 1))  # arguments and status; the task of a new folder is unsolved
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
@@ -52,13 +54,12 @@ class Debian:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.user, self.folder, self.variables = "0", "/", dict(SYSTEM)
-        self.command, self.health = list[str](), list[str]()
+        self.entry_point, self.command, self.health = list[str](), list[str](), list[str]()
 
     def start(self, command: list[str]) -> "subprocess.Popen[bytes]":
         """Start a command in the root, as the present user and in the present folder."""
         given = {name: os.environ[name] for name in FROM_HOST if name in os.environ}
-        home = {"HOME": self.call(["getent", "passwd", self.user]).split(":")[5]} if self.user != "0" else {"HOME": "/root"}
-        group = self.call(["id", "-g", self.user]).strip() if self.user != "0" else "0"
+        _, _, _, group, _, home, _ = (self.find_user() or ":::0::/:").split(":")
         line = [
             "chroot",
             f"--userspec={self.user}:{group}",
@@ -67,12 +68,12 @@ class Debian:
             "-c",
             f"cd {self.folder} && exec {shlex.join(command)}",
         ]
-        return subprocess.Popen(line, env=self.variables | given | home)
+        return subprocess.Popen(line, env={"HOME": home} | self.variables | given)
 
-    def call(self, command: list[str]) -> str:
-        """Return what a command says to root."""
-        line = ["chroot", str(self.root), *command]
-        return subprocess.run(line, env=self.variables, capture_output=True, text=True, check=True).stdout
+    def find_user(self) -> str:
+        """Return the line of the present user in /etc/passwd; nothing for a user without one."""
+        users = (self.root / "etc/passwd").read_text(encoding="utf-8").splitlines()
+        return next((user for user in users if user.split(":")[2] == self.user), "")
 
     def perform(self, name: str, rest: str) -> None:
         """Perform one instruction."""
@@ -92,7 +93,10 @@ class Debian:
                     sys.exit(f"failed: RUN {rest}")
             case "WORKDIR":
                 self.folder = rest
-                (self.root / rest.lstrip("/")).mkdir(parents=True, exist_ok=True)
+                folder = self.root / rest.lstrip("/")
+                if not folder.exists():
+                    folder.mkdir(parents=True)
+                    os.chown(folder, int(self.user), -1)  # as a folder of their own that students mount
             case "COPY" if rest == ". .":
                 for file in context_files():
                     target = self.root / self.folder.lstrip("/") / file
@@ -100,10 +104,14 @@ class Debian:
                     shutil.copy(ROOT / file, target)
             case "USER":
                 self.user = rest
+            case "ENV":
+                self.variables |= dict(word.split("=", 1) for word in shlex.split(rest))
             case "EXPOSE":
                 pass
             case "HEALTHCHECK":
                 self.health = json.loads(rest.partition(" CMD ")[2])
+            case "ENTRYPOINT":
+                self.entry_point = json.loads(rest)
             case "CMD":
                 self.command = json.loads(rest)
             case _:
@@ -124,14 +132,23 @@ def wait_until_healthy(debian: Debian) -> bool:
         print(f"the server ended with status {server.wait()}")
 
 
+def runs_the_course(debian: Debian) -> bool:
+    """Run commands of the course one after the other, and return True if each ends with the status that it should."""
+    return all(debian.start([*debian.entry_point, *line.split()]).wait() == status for line, status in COURSE)
+
+
 def main(folder: str) -> int:
-    """Perform all instructions, and report whether the server is healthy."""
-    debian = Debian(Path(folder).absolute())
-    for name, rest in instructions((ROOT / "Dockerfile").read_text(encoding="utf-8")):
-        debian.perform(name, rest)
-    is_healthy = wait_until_healthy(debian)
-    print("the health check answers" if is_healthy else "the health check does not answer")
-    return not is_healthy
+    """Perform all instructions of both Dockerfiles, and report which container does what it should."""
+    faults = 0
+    for dockerfile, works in (("Dockerfile", wait_until_healthy), ("project/course.Dockerfile", runs_the_course)):
+        debian = Debian(Path(folder).absolute() / Path(dockerfile).stem)
+        debian.root.mkdir(parents=True)
+        for name, rest in instructions((ROOT / dockerfile).read_text(encoding="utf-8")):
+            debian.perform(name, rest)
+        is_working = works(debian)
+        print(f"{dockerfile}: {'works' if is_working else 'does not work'}", flush=True)
+        faults += not is_working
+    return faults
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""The Dockerfile: what `make docker-commands` performs of it, and what Docker gets to build it from."""
+"""The Dockerfiles: what `make docker-commands` performs of them, and what Docker gets to build them from."""
 
-import json
 import re
 import tomllib
 
@@ -10,13 +9,14 @@ from tests.app.run_dockerfile import Debian, context_files, instructions
 from tests.sources import ROOT
 
 INSTRUCTIONS = list(instructions((ROOT / "Dockerfile").read_text(encoding="utf-8")))
-KNOWN = {"FROM", "RUN", "WORKDIR", "COPY", "USER", "EXPOSE", "HEALTHCHECK", "CMD"}
+OF_COURSE = list(instructions((ROOT / "project" / "course.Dockerfile").read_text(encoding="utf-8")))
+KNOWN = {"FROM", "RUN", "WORKDIR", "COPY", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 
-def performed(*names):
+def performed(*names, of=INSTRUCTIONS):
     """Return a Debian in which these instructions were performed; they touch no file."""
     debian = Debian(ROOT / "no-such-folder")
-    for name, rest in INSTRUCTIONS:
+    for name, rest in of:
         if name in names:
             debian.perform(name, rest)
     return debian
@@ -27,7 +27,7 @@ def test_continued_lines_are_joined_and_comments_left_out():
 
 
 def test_only_instructions_that_are_performed_are_used():
-    assert {name for name, _ in INSTRUCTIONS} <= KNOWN
+    assert {name for name, _ in [*INSTRUCTIONS, *OF_COURSE]} <= KNOWN
     with pytest.raises(SystemExit, match="VOLUME /x: expected one of"):
         Debian(ROOT).perform("VOLUME", "/x")
 
@@ -53,15 +53,15 @@ def test_docker_gets_what_a_wheel_is_built_from_and_nothing_else():
 
 
 def test_the_container_of_the_course_runs_its_commands_without_rights():
-    found = list(instructions((ROOT / "project" / "course.Dockerfile").read_text(encoding="utf-8")))
-    of = {name: rest for name, rest in found if name != "RUN"}
+    debian = performed("USER", "ENV", "ENTRYPOINT", of=OF_COURSE)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    installs = [rest for name, rest in found if name == "RUN" and "pip install" in rest]
+    installs = [rest for name, rest in OF_COURSE if name == "RUN" and "pip install" in rest]
     assert [re.search(r"\.\[(\w+)\]", rest)[1] for rest in installs] == ["course"]
     assert "course" in extras
     assert "--constraint requirements.txt" in installs[0]
-    assert int(of["USER"]) > 0
-    assert json.loads(of["ENTRYPOINT"])[-1] == "course"
-    assert [rest for name, rest in found if name in ("FROM", "COPY")] == [
+    assert int(debian.user) > 0
+    assert debian.entry_point[-1] == "course"
+    assert debian.variables["HOME"] == "/tmp"
+    assert [rest for name, rest in OF_COURSE if name in ("FROM", "COPY")] == [
         rest for name, rest in INSTRUCTIONS if name in ("FROM", "COPY")
     ]

@@ -16,7 +16,7 @@ import pytest
 from project import measure_app
 from project.benchmarks import __main__ as command
 from project.benchmarks import all_reduce, gpu, kernel_counts, page, peers, report, rows, terminal, timer
-from project.benchmarks.row import US, Bench, Contest, Row, SkippedRowError, count, delay, formula, normal, speed
+from project.benchmarks.row import US, Bench, Contest, Row, count, delay, formula, normal, speed
 from project.benchmarks.rows import SUITES, rows_of
 from project.benchmarks.run import choose, measure, run, summarize
 from project.benchmarks.suites import suite_of
@@ -50,7 +50,6 @@ def test_all_rows_run_with_correct_results(quick):
     _, found = quick
     assert [(row["group"], row["name"]) for row in found["rows"]] == [(row.group, row.name) for row in ROWS]
     assert not [row for row in found["rows"] if "wrong" in row]
-    assert not [row for row in found["rows"] if "skipped" in row]
 
 
 def test_json_has_all_fields(quick):
@@ -72,8 +71,6 @@ def check_fields(found, is_on_gpu=False, is_fusion=False):
     assert {"python", "minifuse", "numpy", "numba", "blas of numpy"} <= set(found["versions"])
     assert is_on_gpu or {"minifuse", "blas of numpy"} <= set(found["threads"])
     for row in found["rows"]:
-        if "skipped" in row:
-            continue
         more = {
             "gflop_per_s",
             "work",
@@ -102,7 +99,7 @@ def test_installed_peers_take_part_and_others_have_a_reason(quick):
 
 def test_every_timed_result_was_checked(quick):
     for row in quick[1]["rows"]:
-        if row["group"] != "start" and "skipped" not in row:
+        if row["group"] != "start":
             assert set(row["errors"]) == set(row["times"]), row["name"]
 
 
@@ -217,15 +214,6 @@ def test_missing_peer_is_left_out_with_a_reason(tmp_path, monkeypatch):
     assert set(result["rows"][0]["times"]) == {US, "numpy"}
     assert result["rows"][0]["targets"][0]["met"] is None
     assert "not measured" in report.targets(result["rows"][0])
-
-
-def test_skipped_row_has_a_reason(tmp_path):
-    def setup(bench):
-        raise SkippedRowError("no data")
-
-    result = measure(Row("r", "g", setup), bench(tmp_path))
-    assert result["skipped"] == "no data"
-    assert report.format_ours(result) == "skipped: no data"
 
 
 # Timer, targets and command line

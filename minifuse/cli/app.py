@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
-from .files import RequestError, find_file, find_visualizer
+from .files import RequestError, file_and_name, find_visualizer
 from .output import report_error
 
 HOST, PORT = "127.0.0.1", 8501
@@ -75,12 +75,11 @@ def resolve_kernel(text: str) -> str:
     """Return FILE.py:name with an absolute path. The file runs once, which reports its errors before the server starts."""
     from .subjects import load_kernel  # needs greenlet; the pages themselves do not
 
-    stem, dot, name = text.rpartition(".py:")
     try:
-        path = find_file(Path(stem + dot[:-1])).absolute()
+        path, name = file_and_name(text, "a kernel in a file, as in --kernel my_kernels.py:scale")
     except RequestError as error:
-        problem = f"--kernel {text}: expected a kernel in a file, as in --kernel my_kernels.py:scale"
-        raise MinifuseError(problem) from error
+        raise RequestError(f"--kernel: {error}") from error
+    path = path.absolute()
     load_kernel(path, name)
     return f"{path}:{name}"
 

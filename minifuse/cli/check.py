@@ -17,10 +17,8 @@ from ..simt.check import HazardFinding, Report, check, script_traceback
 from ..simt.diagnostics import pluralize
 from ..simt.host import format_line
 from ..simt.launch_summary import LaunchSummary
-from .files import RequestError
+from .files import RequestError, refuse_cuda_cpp
 from .output import new_console, print_json, report_error
-
-CUDA_CPP_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 
 
 @dataclass(frozen=True)
@@ -37,26 +35,21 @@ class CheckRequest:
     all: bool  # print each race
     json: bool
 
-    def why_refused(self) -> str:
-        """Return why the request cannot run, or ""."""
+    def validate(self) -> None:
+        """Raise RequestError if the request cannot run."""
         if not self.script.is_file():
-            return f"{self.script} is not a file"
-        if self.script.suffix in CUDA_CPP_SUFFIXES:
-            return (
-                f"{self.script} is CUDA C++; minifuse runs kernels written in Python for numba.cuda, as in "
-                "@cuda.jit def k(a): a[cuda.threadIdx.x] = 1"
-            )
+            raise RequestError(f"{self.script} is not a file")
+        refuse_cuda_cpp(str(self.script))
         if self.trace is not None and not self.trace.resolve().parent.is_dir():
-            return f"--trace {self.trace}: the folder {self.trace.parent} does not exist"
-        return ""
+            raise RequestError(f"--trace {self.trace}: the folder {self.trace.parent} does not exist")
 
 
 def run(request: CheckRequest) -> int:
     """Run the script, print the hazards found, and return the exit status."""
-    refusal = request.why_refused()
-    if refusal:
-        sys.stderr.write(f"minifuse check: {refusal}\n")
-        return 2
+    try:
+        request.validate()
+    except RequestError as error:
+        return report_error("check", error)
     with redirect_stdout(sys.stderr) if request.json else nullcontext():
         report = check(
             request.script,

@@ -7,6 +7,7 @@ from ..core.errors import MinifuseError, MissingPartError
 PACKAGE = Path(__file__).resolve().parents[1]
 VISUALIZER_FOLDERS = PACKAGE / "_visualizer", PACKAGE.parent  # in a wheel (see setup.py), in a clone
 PAGES = "project"  # commands shown on the pages name files in this folder
+CUDA_CPP_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 
 
 class RequestError(MinifuseError, ValueError):
@@ -19,12 +20,24 @@ def file_and_name(what: str, expected_form: str = "FILE.py:function") -> tuple[P
     Raises
     ------
     RequestError
-        The argument has another form, or the file does not exist.
+        The argument has another form, the file is CUDA C++, or it does not exist.
     """
+    refuse_cuda_cpp(what)
     stem, dot_py, name = what.rpartition(".py")
     if not dot_py:
         raise RequestError(f"got {what}, expected {expected_form}")
     return find_file(Path(stem + dot_py)), name.removeprefix(":")
+
+
+def refuse_cuda_cpp(what: str) -> None:
+    """Raise RequestError for `FILE` or `FILE:name` if the file is not Python but CUDA C++."""
+    file, _, name = what.rpartition(":")
+    file = file if name.isidentifier() else what
+    if file.endswith(CUDA_CPP_SUFFIXES):
+        raise RequestError(
+            f"{file} is CUDA C++; minifuse runs kernels written in Python for numba.cuda, as in "
+            "@cuda.jit def k(a): a[cuda.threadIdx.x] = 1"
+        )
 
 
 def find_visualizer() -> Path:

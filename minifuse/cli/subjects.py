@@ -29,7 +29,7 @@ from ..simt.host import Line, ScriptKernel, ScriptLaunch, stand_in_modules, subs
 from ..tensors.tensor import Tensor
 from ..testing import Recipe
 from .files import RequestError as RequestError
-from .files import file_and_name
+from .files import file_and_name, refuse_cuda_cpp
 from .random_inputs import random_elements
 
 Shape = tuple[int, ...]
@@ -94,6 +94,7 @@ def plan_subject(request: TraceRequest) -> TraceSubject:
     what = request.what
     if not what:
         raise RequestError("got nothing to trace; minifuse trace --list prints all subjects")
+    refuse_cuda_cpp(what)
     if ".py:" in what or what.endswith(".py"):
         request.refuse(["dim"], "only applies to reductions, such as sum")
         if request.shapes:

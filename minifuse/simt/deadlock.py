@@ -168,7 +168,7 @@ def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
         return f"{lane.position} has left the kernel", []
     lines = [(code.co_filename, line) for line in earlier_returns]
     locations = " or ".join(f"{short_file(file)}:{line}" for file, line in lines)
-    return f"{lane.position} has left the kernel (return at {locations})", lines
+    return f"{lane.position} has left the kernel at {locations}", lines
 
 
 def return_lines(code: CodeType) -> list[int]:

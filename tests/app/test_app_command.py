@@ -168,8 +168,9 @@ def test_user_kernel_is_resolved_to_an_absolute_path(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("mine.py:scal", "mine.py has no kernel or function 'scal'; it has scale"),
-        ("other.py:scale", "expected a kernel in a file"),
-        ("scale", "expected a kernel in a file"),
+        ("other.py:scale", "--kernel: other.py is not a file"),
+        ("scale", "--kernel: got scale, expected a kernel in a file, as in --kernel my_kernels.py:scale"),
+        ("mine.cu:scale", "--kernel: mine.cu is CUDA C++; minifuse runs kernels written in Python"),
         ("broken.py:scale", "importing broken.py:1 raised ZeroDivisionError"),
     ],
 )

@@ -43,7 +43,7 @@ def test_return_before_a_barrier_is_reported_with_both_lines():
     assert error.block == (0,)
     assert error.threads == ((0,), (40,))
     assert f"thread 0 of block 0 waits at cuda.syncthreads() at test_barriers.py:{barrier}" in str(error)
-    assert f"thread 40 of block 0 has left the kernel (return at test_barriers.py:{left})" in str(error)
+    assert f"thread 40 of block 0 has left the kernel at test_barriers.py:{left}" in str(error)
     with pytest.raises(BarrierError, match="has left the kernel"):
         simt.run(guarded, 2, 64, np.zeros(64))
 

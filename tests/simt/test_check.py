@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from minifuse.cli.commands import app
+from minifuse.cli.files import RequestError, refuse_cuda_cpp
 from minifuse.core import errors
 from minifuse.simt.check import check
 from tests.sources import ROOT
@@ -401,6 +402,9 @@ def test_cuda_cpp_is_refused_by_name(tmp_path):
     result = invoke(write(tmp_path, "__global__ void k(float *a) {}", "kernel.cu"))
     assert result.exit_code == 2
     assert "kernel.cu is CUDA C++; minifuse runs kernels written in Python for numba.cuda" in result.stderr
+    with pytest.raises(RequestError, match=r"k\.cu is CUDA C\+\+"):
+        refuse_cuda_cpp("k.cu:k")
+    refuse_cuda_cpp("k.cu.py:k")
 
 
 def test_launches_past_the_limit_run_unrecorded():

@@ -18,6 +18,7 @@ from rich.text import Text
 from ..backends.operand import Operand
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
+from ..core.wording import format_count
 from ..inspect.provenance import (
     BACKENDS,
     CellProvenance,
@@ -232,7 +233,7 @@ def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.f
     tree = origin.tree
     prefix = f"launch {stage.launch + 1}: " if tree.earlier_results else ""
     count = len(stage.nodes)
-    console.print(Text(f"{prefix}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
+    console.print(Text(f"{prefix}{stage.title} ({format_count(count, 'number')})", "cyan"), soft_wrap=True)
     for k in stage.nodes[:MAX_NUMBERS]:
         console.print(Text(f"  {format_part(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
     if count > MAX_NUMBERS:

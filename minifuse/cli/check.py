@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..core.errors import RaceError
+from ..core.wording import format_count
 from ..simt.check import HazardFinding, Report, check, script_traceback
-from ..simt.diagnostics import pluralize
 from ..simt.host import format_line
 from ..simt.launch_summary import LaunchSummary
 from .files import RequestError, refuse_cuda_cpp
@@ -83,13 +83,12 @@ def show(report: Report, console: Console, request: CheckRequest) -> None:
         show_finding(group[0], console)
         if len(group) > 1:
             lines = sorted({line for finding in group for _, line in finding.error.lines})
-            pairs = pluralize(len(group) - 1, "more pair of lines", "more pairs of lines")
+            pairs = format_count(len(group) - 1, "more pair of lines", "more pairs of lines")
             race_with = f"races of array '{group[0].error.array}' in lines {lines[0]} to {lines[-1]} (--all)"
             print_wrapped(f"and {pairs} with {race_with}\n", console)
     for schedule in report.schedules:
-        others_text = (
-            f" and {pluralize(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
-        )
+        others = format_count(schedule.count - 1, "more launch", "more launches")
+        others_text = f" and {others} from there" if schedule.count > 1 else ""
         verb = "differ" if others_text else "differs"
         print_wrapped(
             f"the result of {schedule.kernel} in launch {schedule.launch} at {format_line(schedule.line)}{others_text} "
@@ -99,7 +98,7 @@ def show(report: Report, console: Console, request: CheckRequest) -> None:
     if report.tried > 1 and report.launches and not (report.schedules or report.findings or report.unrecorded):
         print_wrapped(f"no results differ in {report.tried} schedules of each launch", console)
     if report.unrecorded:
-        launches_have = pluralize(len(report.unrecorded), "launch has", "launches have")
+        launches_have = format_count(len(report.unrecorded), "launch has", "launches have")
         print_wrapped(
             f"{launches_have} more than {request.limit} memory accesses; only these were checked for races (--limit)",
             console,
@@ -130,7 +129,7 @@ def group_findings(findings: Sequence[HazardFinding], shows_all: bool) -> list[l
 
 def show_summary(summary: LaunchSummary, console: Console) -> None:
     """Print the sectors and wavefronts of the launches of a kernel, and the lines that need too many."""
-    count = pluralize(summary.count, "launch", "launches")
+    count = format_count(summary.count, "launch", "launches")
     print_wrapped(
         f"kernel {summary.kernel}, {count} at {format_line(summary.line)}: {format_requests(summary.total)}", console
     )
@@ -160,7 +159,7 @@ def show_finding(finding: HazardFinding, console: Console) -> None:
         console.print(Text(f"  {format_line(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
     if finding.kernel is not None:
         other_launches = (
-            f", and in {pluralize(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
+            f", and in {format_count(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
         )
         print_wrapped(
             f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{other_launches}", console

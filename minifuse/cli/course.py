@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from ..core.errors import CourseError
+from ..core.wording import format_count
 from ..course import report, workspace
-from ..course.cases import counted
 from ..course.progress import known_results, next_task
 from ..course.reading import locate
 from ..course.registry import all_tasks, files, task_named, tasks_of
@@ -47,7 +47,7 @@ def init(
     """Create a folder with all files of the course for your solutions."""
     workspace.init(folder)
     out = console()
-    counts = f"{counted(len(files()), 'file')} for {counted(len(all_tasks()), 'task')}"
+    counts = f"{format_count(len(files()), 'file')} for {format_count(len(all_tasks()), 'task')}"
     out.print(f"{folder} is yours: {counts}, README.md, and tests", soft_wrap=True)
     commands = (f"cd {shlex.quote(str(folder))}", f"minifuse course check {all_tasks()[0].id}")
     out.print("\n  ".join(("Begin:", *commands)), soft_wrap=True)  # a line each: not all shells have &&

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.errors import CourseError
+from ..core.wording import format_count
 from ..course import classes, classroom, gradebooks, gradescope, report, similarity, task_folder, workspace
 from ..course import grade as grades
-from ..course.cases import counted
 from ..course.registry import all_modules, files, tasks_of
 from ..course.scoring import count_points
 from ..course.student_process import TIME_S
@@ -189,7 +189,7 @@ def print_class(gradings: Sequence[classes.Grading], tasks: Sequence[Task], seed
         table.add_row(Text(one.student), *(f"{got:g}" for got in parts), f"{one.points(tasks).got:g}", Text(notes))
     out = new_console()
     out.print(table)
-    out.print(Text(f"{counted(len(gradings), 'student')}; repeat with --seed {seed}", style="bold"))
+    out.print(Text(f"{format_count(len(gradings), 'student')}; repeat with --seed {seed}", style="bold"))
 
 
 def print_grades(tasks: Sequence[Task], results: Sequence[Result], seed: int | None) -> None:

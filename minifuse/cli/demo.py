@@ -14,7 +14,8 @@ import numpy as np
 
 import minifuse as mf
 
-from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, format_count, make_table
+from ..core.wording import format_count
+from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, make_table
 from ..recipes.mlp import make_network
 from .extras import EXTRAS, install_command
 from .output import print_json, print_plain, report_width

@@ -25,10 +25,10 @@ from ..backends.cuda.device.simulated_device import SimulatedDevice
 from ..backends.cuda.matmul.ladder import LADDER
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
+from ..core.wording import format_count
 from ..inspect.report import Column, make_table
 from ..simt.check import HazardFinding, finding_as_dict
 from ..simt.columnar import WARP_SIZE
-from ..simt.diagnostics import pluralize
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding
@@ -173,7 +173,7 @@ def show(
     launch_count = len(subject.plans) or len(traces)
     is_cut_short = len(traces) < launch_count
     console.print(Text(subject.title, "bold"))
-    console.print(f"{pluralize(launch_count, 'launch', 'launches')}, run lane by lane in the interpreter")
+    console.print(f"{format_count(launch_count, 'launch', 'launches')}, run lane by lane in the interpreter")
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
         show_launch_size(facts, f"launch {k} of {launch_count}", console)
@@ -194,7 +194,7 @@ def show(
     for path in saved:
         console.print(f"trace in {path}", soft_wrap=True)
     hazards = sum(len(facts["hazards"]) for facts in launches)
-    console.print(f"[{'red' if hazards else 'green'}]{pluralize(hazards, 'hazard') if hazards else 'no hazards'}[/]")
+    console.print(f"[{'red' if hazards else 'green'}]{format_count(hazards, 'hazard') if hazards else 'no hazards'}[/]")
 
 
 def show_wrapped(text: str, console: Console) -> None:
@@ -207,9 +207,10 @@ def show_launch_size(facts: dict[str, Any], title: str, console: Console) -> Non
     location = f"{Path(facts['file']).name}:{facts['line']}"
     console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({location})"))
     warps = -(-prod(facts["block"]) // WARP_SIZE)
+    dynamic = f", {facts['shared']:,} bytes of dynamic shared memory" if facts["shared"] else ""
     console.print(
         f"grid {format_sizes(facts['grid'], 'block')}, block {format_sizes(facts['block'], 'thread')} in "
-        f"{pluralize(warps, 'warp')}" + (f", {facts['shared']:,} bytes of dynamic shared memory" if facts["shared"] else "")
+        f"{format_count(warps, 'warp')}{dynamic}"
     )
 
 

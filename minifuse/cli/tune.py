@@ -15,8 +15,9 @@ from ..backends.registry import get_backend, use_backend
 from ..compiler.plan import Plan
 from ..compiler.pretty_print import format_step
 from ..core.errors import MinifuseError
+from ..core.wording import format_count
 from ..inspect.explain import plan_backward
-from ..inspect.report import Column, InspectionReport, format_count, make_table, number_column
+from ..inspect.report import Column, InspectionReport, make_table, number_column
 from ..jit.fuse import Fused
 from ..tensors.tensor import Tensor
 from .explain import ExplainRequest, load_function

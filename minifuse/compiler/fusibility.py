@@ -7,6 +7,7 @@ from types import MappingProxyType
 from ..backends.base import Backend
 from ..core.dtypes import bool_
 from ..core.operators import Operator
+from ..core.wording import format_count
 from ..ir.array_functions import Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.composite_op import CompositeOutput
 from ..ir.gather import ScatterReduce
@@ -137,7 +138,7 @@ def why_not_nested(row_size: int, rows: int, times: int, ops: int, saved_nbytes:
     if row_size > MAX_NESTED_SIZE:
         return f"rows of {row_size} elements are too long to be reduced wherever the result is needed"
     if rows < MIN_NESTED_ROWS:
-        return f"to compute it in a kernel of {rows} row{'s' * (rows != 1)} would leave threads idle"
+        return f"to compute it in a kernel of {format_count(rows, 'row')} would leave threads idle"
     if saved_nbytes <= 0:
         return f"to compute it {times} times would load more than to store it and load it"
     if ops > MAX_OPS_PER_BYTE * saved_nbytes:

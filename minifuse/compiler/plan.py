@@ -20,6 +20,7 @@ from ..core.dtypes import DType, WeakType, as_number, bool_, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..core.layout import Layout
 from ..core.operators import add
+from ..core.wording import format_count
 from ..ir.array_functions import BoundFunction, Full
 from ..ir.array_methods import Array
 from ..ir.graph import Argument, Node, Number, literal, use_wrapper
@@ -420,7 +421,7 @@ class Plan:
         return input_grads
 
     def __repr__(self) -> str:
-        kernels = f"{len(self.steps)} kernel{'s' * (len(self.steps) != 1)}"
+        kernels = format_count(len(self.steps), "kernel")
         return f"<Plan of {display_name(self.function)} on {self.backend}: {kernels}>"
 
     def _repr_html_(self) -> str:

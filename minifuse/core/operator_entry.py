@@ -23,6 +23,7 @@ Result = Literal["same", "bool", "float"]
 Fast = Literal["", "primitive", "composed"]
 
 TABLE: dict[str, "Operator"] = {}
+PYTORCH_NAMES = {"x": "input", "a": "input", "b": "other", "c": "condition"}  # what a call may write for these parameters
 NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # not converted: they overflow and divide by 0 like tensors
 
 
@@ -68,8 +69,7 @@ class Operator:
     def __call__(self, *inputs: Any, **named: object) -> Any:
         """Compute on numbers, or pass the call on to the `apply` of a Traceable input."""
         if named:
-            name = next(iter(named))
-            raise TypeError(f"{self.name}: got an unexpected argument {name!r}; write {self.name}(x), or x.{self.name}_()")
+            return self(*inputs, *self.named_operands(len(inputs), named))
         if len(inputs) != self.arity:
             if len(inputs) == 1 and self.unary is not None:
                 return self.unary(*inputs)
@@ -81,6 +81,17 @@ class Operator:
         for x in numbers:
             weak_type_of(x, self.name)  # raises DTypeError for anything but a number
         return self.body(*numbers)
+
+    def named_operands(self, start: int, named: dict[str, object]) -> list[object]:
+        """Return the operands that a call names, in their order; those before `start` are positional."""
+        parameters = self.body.__code__.co_varnames[: self.arity]
+        known = [name for x in parameters[start:] for name in (x, PYTORCH_NAMES.get(x, x)) if name in named]
+        for name in named:
+            if name not in known:
+                advice = f", or x.{self.name}_()" if self.arity == 1 else ""
+                call = f"{self.name}({', '.join(parameters)})"
+                raise TypeError(f"{self.name}: got an unexpected argument {name!r}; write {call}{advice}")
+        return [named[name] for name in dict.fromkeys(known)]
 
     def inline(self, *inputs: Any) -> Any:
         """Apply the body to Traceables.
@@ -247,6 +258,12 @@ def check_name(body: OperatorBody) -> None:
         )
 
 
+def add_method(name: str, function: Callable[..., Any]) -> None:
+    """Add a method to `Traceable`, under the name that Python's errors print."""
+    function.__name__, function.__qualname__ = name, f"Tensor.{name}"
+    setattr(Traceable, name, function)
+
+
 def operator(
     vjp: Vjp | None = None,
     symbol: str | None = None,
@@ -316,11 +333,11 @@ def operator(
         names = (entry.name if methods is None else methods).split()
         for method in names:
             if entry.arity == 1:
-                setattr(Traceable, method, lambda self: self.apply(entry, self))
+                add_method(method, lambda self: self.apply(entry, self))
             elif method.startswith("__r") and f"__{method[3:]}" in names:  # __rshift__ is not a reflected method
-                setattr(Traceable, method, lambda self, other: self.apply(entry, other, self))
+                add_method(method, lambda self, other: self.apply(entry, other, self))
             elif entry.arity == 2:
-                setattr(Traceable, method, lambda self, other: self.apply(entry, self, other))
+                add_method(method, lambda self, other: self.apply(entry, self, other))
         return entry
 
     return register

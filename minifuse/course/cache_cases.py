@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.wording import format_count
 from .cases import among
 from .questions.task7_5 import Decoding, Generation, Session, Weights, pair_of
 from .strided import Array
@@ -28,7 +29,7 @@ def sessions() -> "SearchStrategy[Session]":
 
 def describe_session(case: Session) -> str:
     """Return a session as text."""
-    steps = ", then reset(), then ".join(f"{n} token{'s' * (n > 1)}" for n in case.counts)
+    steps = ", then reset(), then ".join(format_count(n, "token") for n in case.counts)
     key, value = pair_of(case, 0, 0).tolist()
     return (
         f"KeyValueCache(layers={case.layers}, heads={case.heads}, size={case.size}), then {steps}. "
@@ -102,7 +103,7 @@ def describe_decoding(case: Decoding) -> str:
     """Return steps as text."""
     shown = [f"codes {codes} to sequences {who}" if codes else f"reset of sequences {who}" for who, codes in case.steps]
     layers = len(case.weights.layers)
-    return f"{layers} layer{'s' * (layers > 1)}, {case.weights.heads} heads; " + ", then ".join(shown)
+    return f"{format_count(layers, 'layer')}, {case.weights.heads} heads; " + ", then ".join(shown)
 
 
 def generations() -> "SearchStrategy[Generation]":

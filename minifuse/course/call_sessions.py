@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from ..core.wording import format_count
 from .call_pairs import Call, Tensor
 
 ERRORS: dict[str, type[Exception]] = {
@@ -65,7 +66,7 @@ class Session(NamedTuple):
     def __str__(self) -> str:
         shown = [f"({step})" if step.cache or step[2:] != Step(0, 0)[2:] else str(step.k) for step in self.steps]
         rooms = f"room for {self.rooms[0]} kernels" if len(set(self.rooms)) == 1 else f"rooms for {self.rooms} kernels"
-        return f"{len(self.rooms)} cache{'s' * (len(self.rooms) > 1)} with {rooms}; requests " + ", ".join(shown[:60])
+        return f"{format_count(len(self.rooms), 'cache')} with {rooms}; requests " + ", ".join(shown[:60])
 
 
 class SessionFacts(NamedTuple):

@@ -27,11 +27,6 @@ CHAINS: dict[Key, tuple[Shape, str]] = {}
 """For each drawn layout: the shape of the contiguous tensor, and the code of the views that produce the layout."""
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: "1 rank", "3 ranks"."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
 @cache
 def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> "SearchStrategy[Shape]":
     """Draw shapes, () included."""

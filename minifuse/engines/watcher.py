@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from itertools import groupby
 
+from ..core.wording import format_count
 from .board import ENDED, FAILED, Board, Call, Record, Row
 
 STUCK_SECONDS = 1.0  # ranks that wait for each other are reported after this time
@@ -73,7 +74,7 @@ class Watcher:
         lines = []
         for rank, (call, missing) in waits.items():
             for other in sorted(gone & missing):
-                count = f"{rows[other].posts} collective{'s' if rows[other].posts != 1 else ''}"
+                count = format_count(rows[other].posts, "collective")
                 lines.append(f"rank {rank} waits in {format_call(call)}\n  for rank {other}, which ended after {count}")
         if lines:
             return "\n".join(lines)

@@ -18,6 +18,8 @@ RECIPES = {  # name -> what to write instead
     "autocast": AUTOCAST,
     "index": "write x[indices]",
     "device": 'a device is a string; write device = "cuda" if mf.cuda.is_available() else "cpu"',
+    "dtype": "the class of mf.float32 and the others is minifuse.core.dtypes.DType",
+    "Size": "a shape is a tuple of ints",
     "float16": "minifuse has no float16; write mf.float32",
     **dict.fromkeys(("complex64", "complex128"), "minifuse has no complex numbers; mf.fft returns pairs of real numbers"),
     "set_default_dtype": "write dtype=mf.float64 in the calls that create tensors, or module.to(mf.float64)",

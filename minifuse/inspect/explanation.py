@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core.errors import short_file
+from ..core.wording import format_count
 from .fusion_log_text import DecisionText
 from .report import (
     Column,
@@ -17,7 +18,6 @@ from .report import (
     ReportPart,
     ReportTable,
     format_bytes,
-    format_count,
     make_table,
     number_column,
 )

@@ -24,11 +24,12 @@ from ..compiler.trace_result import PlannedFunction
 from ..core.dispatch import DispatchHook, DispatchState, active_hook, active_tracer, use_dispatch_hook
 from ..core.dtypes import Number
 from ..core.errors import FuseError
+from ..core.wording import format_count
 from ..ir.graph import Node
 from ..ir.steps import Step
 from ..runtime.atomic_files import replacement
 from ..tensors.tensor import view_cache
-from .report import InspectionReport, format_count
+from .report import InspectionReport
 from .timeline import (
     CallEvent,
     LaunchEvent,

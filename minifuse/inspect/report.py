@@ -165,11 +165,6 @@ def wrap_cell(text: str, width: int) -> list[str]:
     return wrap(text, width, subsequent_indent=GAP, break_on_hyphens=False) if len(text) > width else [text]
 
 
-def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Format a number with its noun, singular or plural."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def format_bytes(nbytes: float) -> str:
     """Format a number of bytes for reading.
 

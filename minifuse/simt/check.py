@@ -29,10 +29,10 @@ from ..core.errors import (
     UnknownWordError,
     UnwrittenOutputError,
 )
+from ..core.wording import format_count
 from ..runtime.script_environment import script_environment
 from . import run as run_kernel
 from . import trace as trace_kernel
-from .diagnostics import pluralize
 from .host import HostOrDevice, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
 from .host.snapshots import array_arguments, restore, snapshot
 from .launch_summary import LaunchSummary, add_summary
@@ -113,8 +113,9 @@ class Report:
             end = f" before the script ended by {type(self.failure).__name__}"
         if not self.launches and not self.findings:
             return f"no kernel was launched{end}"
-        hazards = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else f"no hazards{end}"
-        return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {hazards}"
+        launches, kernels = format_count(self.launches, "launch", "launches"), format_count(len(self.kernels), "kernel")
+        hazards = format_count(len(self.findings), "hazard") if self.findings else f"no hazards{end}"
+        return f"{launches} of {kernels}: {hazards}"
 
     def end(self) -> str:
         """Return the sentence about the launch that ended the script, or "" if there is none, or a traceback shows it."""

@@ -195,8 +195,3 @@ def _unwritten_error(info: ArrayInfo, count: int, labels: EventLabels) -> Unwrit
         array=info.name,
         element=element,
     )
-
-
-def pluralize(number: int, singular: str, plural: str = "") -> str:
-    """Format a number with its noun."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

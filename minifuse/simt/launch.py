@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
+from ..core.wording import format_count
 from .address_spaces import select_scalar_arguments
-from .diagnostics import pluralize
 from .lanes import getcurrent
 from .machine import LOOP_LIMIT, MAX_THREADS_PER_BLOCK, Machine
 from .rebind import ReboundKernel, rebind
@@ -351,6 +351,6 @@ def wrong_argument_count(function: FunctionType, count: int) -> str:
     required_count = len(names) - len(function.__defaults__ or ())
     if required_count <= count and (count <= len(names) or code.co_flags & CO_VARARGS):
         return ""
-    expected = pluralize(len(names), "argument")
+    expected = format_count(len(names), "argument")
     expected = expected if required_count == len(names) else f"{required_count} to {expected}"
     return f"{function.__name__}({', '.join(names)}) takes {expected}, got {count}"

@@ -8,7 +8,8 @@ from zlib import crc32
 from ..core import html
 from ..core.errors import SimtError, short_file
 from ..core.html import Html
-from .diagnostics import format_index, pluralize, unravel_xyz
+from ..core.wording import format_count
+from .diagnostics import format_index, unravel_xyz
 from .metrics import Requests
 from .record import ATOMIC, LOAD, STORE, ArrayInfo, Events, Instruction
 from .request_picture import request_picture
@@ -65,7 +66,7 @@ def trace_html(trace: ShownTrace) -> Html:
     lines = [(f"{x['line']}  {source_line(x['file'], x['line'])}", x) for x in facts["lines"]]
     found = [html.element("div", f"{type(error).__name__}: {error}") for error in hazards[:MAX_HAZARDS]]
     found += [html.element("div", f"and {len(hazards) - MAX_HAZARDS} more")] * (len(hazards) > MAX_HAZARDS)
-    count = pluralize(len(hazards), "hazard") if hazards else "no hazards"
+    count = format_count(len(hazards), "hazard") if hazards else "no hazards"
     return html.block(
         html.element("b", repr(trace)),
         numbers_table("array", arrays),
@@ -118,11 +119,11 @@ def describe_request(trace: ShownTrace, requests: Requests, row: int, info: Arra
     """Describe a request in a sentence: who accesses what, and what it costs."""
     block = format_index(unravel_xyz(int(requests.block[row]), trace.grid))
     who = f"warp {requests.warp[row]} of block {block} {VERBS[int(requests.kind[row])]} {info.name}"
-    text = f"{who}: {pluralize(int(requests.lanes[row]), 'lane')}, {requests.nbytes[row]:,} bytes"
+    text = f"{who}: {format_count(int(requests.lanes[row]), 'lane')}, {requests.nbytes[row]:,} bytes"
     if info.space == "global":
-        sectors = pluralize(int(requests.sectors[row]), "sector")
+        sectors = format_count(int(requests.sectors[row]), "sector")
         return f"{text}, {sectors} of 32 bytes (ideal {requests.ideal_sectors[row]})"
     if info.space == "shared":
-        passes = pluralize(int(requests.wavefronts[row]), "pass", "passes")
+        passes = format_count(int(requests.wavefronts[row]), "pass", "passes")
         return f"{text}, {passes} over the banks (ideal {requests.ideal_wavefronts[row]})"
     return text

@@ -23,11 +23,11 @@ from minifuse.core.dispatch import grad_recording
 from minifuse.core.errors import MinifuseError
 from minifuse.core.interning import toposort
 from minifuse.core.operators import Operator, add
+from minifuse.core.wording import format_count
 from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.format_expressions import REDUCTION_NAMES
 
 from .cited_facts import DERIVED, Fact
-from .coordinates import format_count
 from .functions import Example
 from .graph_layout import LayeredGraph, layer_graph
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture

@@ -12,11 +12,11 @@ from minifuse.backends.python import PythonBackend
 from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.interning import toposort
 from minifuse.core.layout import Layout, broadcast, row_major
+from minifuse.core.wording import format_count
 from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact, Line
-from .coordinates import format_count
 from .picture import CHOSEN, IDLE, LOAD, OTHER, PATH, STORE, Cell, Edge, Frame, Grid, Picture, Place, slice_grids
 from .sources import source_lines
 from .strides import default_index, format_index, format_some, formula, positions

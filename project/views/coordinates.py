@@ -27,8 +27,3 @@ def format_range(what: str, first: int, last: int, sizes: Sequence[int]) -> str:
     """Format the ends of a range with a noun: "block 3", "threads (0, 0)..(31, 15)"."""
     start = format_index(first, sizes)
     return f"{what} {start}" if first == last else f"{what}s {start}..{format_index(last, sizes)}"
-
-
-def format_count(number: int, what: str) -> str:
-    """Format a count with a noun: "1 block", "2 blocks"."""
-    return f"{number} {what}{'s' * (number != 1)}"

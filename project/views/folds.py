@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from minifuse.backends.python import PythonBackend
 from minifuse.cli.cells import CAVEAT, POOL, format_range
+from minifuse.core.wording import format_count
 from minifuse.inspect.provenance import BACKENDS, CellRead, LaunchTrace
 
 from .cited_facts import DERIVED, TRACED, Fact, Line
@@ -308,7 +309,7 @@ def sentence(seen: CellTrace) -> str:
     if not count:
         return f"For cell {seen.cell} of the output nothing is read: it is {seen.result:g}, what no elements add up to."
     readers = len({(read.launch, read.thread) for read in reads})
-    by = f"by {readers:,} thread{'s' * (readers != 1)}" if seen.backend == "cuda" else "by a loop, one after the other"
+    by = f"by {format_count(readers, 'thread')}" if seen.backend == "cuda" else "by a loop, one after the other"
     steps = len(seen.stages) - 1
     tail = f", and {steps} steps make one number of them" if steps and not seen.pieces else ""
     if seen.pieces:

@@ -18,10 +18,11 @@ from minifuse.backends.registry import get_backend
 from minifuse.compiler.format_node import NodeNames
 from minifuse.compiler.pipeline import initial_graph
 from minifuse.core.operators import Operator
+from minifuse.core.wording import format_count
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
 from minifuse.inspect.explain import NumberedGraph
 from minifuse.inspect.explanation import KernelFacts, group_refusals
-from minifuse.inspect.report import format_bytes, format_count
+from minifuse.inspect.report import format_bytes
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.format_expressions import REDUCTION_NAMES
 from minifuse.ir.graph import Argument, Node

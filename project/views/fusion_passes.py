@@ -6,8 +6,8 @@ All graphs are drawn in one layout, in which a node has its place in all steps; 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from minifuse.core.wording import format_count
 from minifuse.inspect.explanation import CompilerPassFacts, GraphNodeFacts
-from minifuse.inspect.report import format_count
 
 from .function_parts import FunctionParts
 from .fusion_graph import draw_graph, last_line, line_of, shorten_sentence

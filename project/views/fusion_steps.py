@@ -6,8 +6,9 @@ last decision results in the plan.
 
 from collections.abc import Collection, Iterator, Mapping
 
+from minifuse.core.wording import format_count
 from minifuse.inspect.fusion_log_text import DecisionText
-from minifuse.inspect.report import format_bytes, format_count
+from minifuse.inspect.report import format_bytes
 
 from .function_parts import FunctionParts
 from .fusion_graph import kernel_hull, last_line, refusal_edges, shorten_sentence

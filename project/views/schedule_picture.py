@@ -11,7 +11,7 @@ from inspect import signature
 from math import prod
 
 from minifuse.backends.codegen.schedule import Tile
-from minifuse.inspect.report import format_count
+from minifuse.core.wording import format_count
 
 from .cited_facts import DERIVED, TRACED, Fact, Line
 from .picture import CHOSEN, LOAD, OTHER, PATH, SHARED, STORE, WASTED, Cell, Edge, Frame, Grid, Hull, Picture, Place

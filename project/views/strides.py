@@ -8,9 +8,9 @@ from shlex import quote
 import minifuse as mf
 from minifuse.core.errors import MinifuseError, ViewError
 from minifuse.core.layout import Layout, row_major
+from minifuse.core.wording import format_count
 
 from .cited_facts import DERIVED, Fact
-from .coordinates import format_count
 from .expressions import Call, Index, format_steps
 from .picture import CHOSEN, LOAD, OTHER, PATH, Cell, Edge, Frame, Grid, Picture, Place, ribbon, slice_grids
 from .sources import source_lines

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minifuse.core.wording import format_count
 from minifuse.simt import Trace
 from minifuse.simt.record import ArrayInfo
 
-from .coordinates import format_count, linear_index
+from .coordinates import linear_index
 from .launch_steps import LaunchStep, Thread
 from .picture import IDLE, LOAD, SHARED, STORE, WASTED, Cell, Grid
 from .thread_timelines import BlockTimelines, Step

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from math import prod
 
 from minifuse.core.errors import RaceError, SimtError
+from minifuse.core.wording import format_count
 from minifuse.simt.record import ArrayInfo
 
-from .coordinates import format_count, format_index, format_range, linear_index, unravel_index
+from .coordinates import format_index, format_range, linear_index, unravel_index
 from .launch_steps import WARP, LaunchStep, launch_steps, timeline_changes, timeline_grid
 from .picture import (
     CHOSEN,

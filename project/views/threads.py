@@ -12,10 +12,11 @@ import numpy as np
 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.core.errors import MinifuseError, SimtError
+from minifuse.core.wording import format_count
 from minifuse.simt import Trace
 
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
-from .coordinates import format_count, linear_index, unravel_index
+from .coordinates import linear_index, unravel_index
 from .launch_steps import WARP, chrome_trace
 from .request_costs import line_facts
 from .subjects import SUBJECTS, Shape, input_names, plan_launch

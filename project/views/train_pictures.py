@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from minifuse.core.wording import format_count
+
 from . import train_gradients
 from .picture import LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 from .train import CELLS, DIGITS, Moment, Run, centers, confusion, look, sentence, share_right
@@ -109,7 +111,7 @@ def describe_points(points: list[tuple[int, bool]]) -> str:
     parts = []
     for key in dict.fromkeys(sorted(points)):
         n = points.count(key)
-        parts.append(f"{n} point{'s' * (n > 1)} of class {key[0]}{', held out' if key[1] else ''}")
+        parts.append(f"{format_count(n, 'point')} of class {key[0]}{', held out' if key[1] else ''}")
     return "; ".join(parts)
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.cli.subjects import load_kernel, parse_kernel_arguments, parse_sizes
 from minifuse.core.errors import MinifuseError
+from minifuse.core.wording import format_count
 from minifuse.simt import Trace
 
 from .cited_facts import Fact
-from .coordinates import format_count
 from .kernel_parameters import kernel_uses
 from .threads import TracedLaunch, facts, trace_near
 

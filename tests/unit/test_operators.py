@@ -13,7 +13,7 @@ import minifuse as mf
 from minifuse.core import operators
 from minifuse.core.dtypes import DTYPES
 from minifuse.core.errors import CompileError, DTypeError, FuseError, GradientError, MinifuseError
-from minifuse.core.operators import TABLE, operator, primitive, where
+from minifuse.core.operators import TABLE, minimum, operator, primitive, where
 from minifuse.core.traceable import Traceable
 
 ENTRIES = list(TABLE.values())
@@ -458,6 +458,22 @@ def test_a_body_may_compare_with_the_operators_of_python(rule, own_entries):
         return where(x == 0, 1, x) * (x != 3)
 
     assert operator(rule)(without_zeros)(mf.tensor([0.0, 2.0, 3.0])).tolist() == [1, 2, 0]
+
+
+def test_operands_may_be_named_as_in_pytorch_or_as_in_the_body(own_entries):
+    x = mf.tensor([-1.0, 2.0])
+    assert where(x > 0, input=x, other=0).tolist() == where(condition=x > 0, other=0, input=x).tolist() == [0, 2]
+    assert mf.fuse(lambda x: mf.maximum(x, other=mf.exp(input=x * 0)))(x).tolist() == [1, 2]
+
+    @operator()
+    def leaky(x, slope, ceiling):
+        return minimum(where(x > 0, x, x * slope), ceiling)
+
+    assert leaky(x, ceiling=1, slope=0.5).tolist() == [-0.5, 1]
+    with pytest.raises(TypeError, match=r"leaky: got an unexpected argument 'slop'; write leaky\(x, slope, ceiling\)$"):
+        leaky(x, slop=0.5, ceiling=1)
+    with pytest.raises(TypeError, match="leaky takes 3 operands, got 2"):
+        leaky(x, ceiling=1)
 
 
 def test_a_primitive_without_a_function_for_cpus_says_where_to_add_it(own_entries):

@@ -8,7 +8,7 @@ from textwrap import fill
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from ..cases import counted
+from ...core.wording import format_count
 from ..report import WIDTH
 from .question import Answer, Question, UnreadableAnswerError
 from .quiz import Quiz
@@ -112,7 +112,7 @@ def verbatim(lines: str, style: str = "") -> RenderableType:
 
 def render_head(quiz: Quiz) -> RenderableType:
     """Render the title of a quiz and its seed."""
-    size = counted(len(quiz.questions), "question")
+    size = format_count(len(quiz.questions), "question")
     return Text.assemble((f"{quiz.task.id} {quiz.task.title}", "bold"), (f"   {size}, seed {quiz.seed}", "dim"))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.wording import format_count
 from .. import oracle
-from ..cases import counted
 from ..check import agreement, check_each, in_turn, same
 from ..loader_cases import batches_of, columns, large_loadings, loadings, rows, splits
 from ..orders import LONG_ORDER, SHORT_ORDER, check_mixed, check_uniform
@@ -50,9 +50,9 @@ MAX_STATE_LENGTH = 200  # characters
 
 def describe_loading(case: Loading) -> str:
     """Return a loader as text."""
-    given_up = f"; {counted(case.batches, 'batch', 'batches')} of epoch {case.epochs - 1}" if case.batches else ""
+    given_up = f"; {format_count(case.batches, 'batch', 'batches')} of epoch {case.epochs - 1}" if case.batches else ""
     arguments = f"batch_size={case.size}, seed={case.seed}, drop_last={case.drops_last}"
-    return f"DataLoader({counted(case.examples, 'example')}, {arguments}){given_up}"
+    return f"DataLoader({format_count(case.examples, 'example')}, {arguments}){given_up}"
 
 
 def describe_reads(case: Loading) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import at_random, counted
+from ...core.wording import format_count
+from ..cases import at_random
 from ..check import check_each
 from ..questions.calling import calls
 from ..questions.task6_1 import ask_alone, run_slot
@@ -98,7 +99,7 @@ def describe_arrays(case: Arrays) -> str:
     """Return the arrays of all ranks as text."""
     shapes = {x.shape for x in case}
     kind = f"arrays of shape {case[0].shape}" if len(shapes) == 1 else "arrays"
-    text = f"{counted(len(case), 'rank')}, {case[0].dtype} {kind}"
+    text = f"{format_count(len(case), 'rank')}, {case[0].dtype} {kind}"
     if sum(x.size for x in case) > MAX_SHOWN_ELEMENTS:
         return text
     return f"{text}: " + ", ".join(f"rank {rank} {numbers_of(x)}" for rank, x in enumerate(case))

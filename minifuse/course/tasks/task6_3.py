@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import counted
+from ...core.wording import format_count
 from ..check import check_each, in_turn
 from ..questions.task6_3 import Layers, ask_columns, ask_cuts, ask_layers, ask_layers_alone, ask_pair, ask_rows
 from ..rank_cases import draw_floats, has_kind, is_near, with_sizes
@@ -72,7 +72,7 @@ def arrays() -> "SearchStrategy[list[Array]]":
 
 def describe(case: Layers) -> str:
     """Return two layers as text."""
-    return f"{counted(case.size, 'rank')}, x {case.x.shape}, w1 {case.w1.shape}, w2 {case.w2.shape}"
+    return f"{format_count(case.size, 'rank')}, x {case.x.shape}, w1 {case.w1.shape}, w2 {case.w2.shape}"
 
 
 def describe_pair(case: tuple[Layers, Layers, int]) -> str:
@@ -82,7 +82,7 @@ def describe_pair(case: tuple[Layers, Layers, int]) -> str:
 
 def describe_arrays(case: list[Array]) -> str:
     """Return the arrays of all ranks as text."""
-    return f"{counted(len(case), 'rank')}: " + ", ".join(str(x.round(2).tolist()) for x in case)
+    return f"{format_count(len(case), 'rank')}: " + ", ".join(str(x.round(2).tolist()) for x in case)
 
 
 def check_widths(widths: list[int], count: int) -> None:

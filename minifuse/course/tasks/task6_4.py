@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases import counted
+from ...core.wording import format_count
 from ..check import agreement, check_each
 from ..questions.alone import ask_alone
 from ..questions.calling import calls
@@ -79,7 +79,7 @@ def pairs() -> "SearchStrategy[tuple[Stages, Stages, int]]":
 
 def describe_sizes(case: tuple[int, int]) -> str:
     """Return the sizes of a pipeline as text."""
-    return f"{counted(case[0], 'stage')}, {counted(case[1], 'microbatch', 'microbatches')}"
+    return f"{format_count(case[0], 'stage')}, {format_count(case[1], 'microbatch', 'microbatches')}"
 
 
 def format_order(order: Order) -> str:

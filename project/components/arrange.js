@@ -10,6 +10,7 @@ const [ROOMY, LOW] = [34, 24]; // heights of cells
 const CHAR = 7.6; // width of a character in a cell
 const MORE = 0.5; // height of each line after the first in a cell, in heights of a cell
 const LARGEST = 1.6; // pixels of a unit, at most
+const LARGEST_FULL = 3; // and at most on the whole screen, to be read from the last row of a room
 const SMALLEST = 0.6; // and at least: smaller texts cannot be read, so the picture scrolls
 
 // Return how long the longest line is, and how many lines there are, of the texts of a grid in all steps.
@@ -93,17 +94,17 @@ function wrapGrids(boxes, width) {
 }
 
 // Arrange the grids so that their cells are as large as possible in a window: in the rows of the layout, or in any rows. Cells
-// have less air around their texts where the picture would otherwise be too wide, as on a phone.
-function arrange(data, width, height) {
+// have less air around their texts where the picture would otherwise be too wide, as on a phone. `largest` limits the scale.
+function arrange(data, width, height, largest) {
   const texts = data.grids.map((grid) => measureTexts(grid, data.frames));
-  const roomy = arrangeCells(data, texts, width, height, false);
-  return roomy.fits ? roomy : arrangeCells(data, texts, width, height, true);
+  const roomy = arrangeCells(data, texts, width, height, largest, false);
+  return roomy.fits ? roomy : arrangeCells(data, texts, width, height, largest, true);
 }
 
-function arrangeCells(data, texts, width, height, isTight) {
+function arrangeCells(data, texts, width, height, largest, isTight) {
   const boxes = data.grids.map((grid, k) => measureGrid(grid, texts[k], isTight));
   const byName = new Map(boxes.map((box) => [box.grid.name, box]));
-  const scaleOf = (found) => Math.min(LARGEST, width / found.width, height / found.height);
+  const scaleOf = (found) => Math.min(largest, width / found.width, height / found.height);
   const wraps = [];
   for (let sum = 0, k = 0; k < boxes.length; k++) {
     sum = boxes.slice(0, k + 1).reduce((total, box) => total + box.left + box.right + GUTTER, 0);

@@ -35,7 +35,7 @@ function linkText(kind, step, k) {
   address.searchParams.set(step, k);
   if (kind === "link") return address.href;
   address.searchParams.set("embed", "true");
-  return `<iframe src="${address.href.replaceAll("&", "&amp;")}" width="960" height="720" title="minifuse"></iframe>`;
+  return `<iframe src="${address.href.replaceAll("&", "&amp;")}" width="960" height="720" allow="fullscreen" title="minifuse"></iframe>`;
 }
 
 // Copy a text; where a browser does not let a page do that, show it, to be copied by hand.

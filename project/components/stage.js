@@ -4,6 +4,7 @@
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const CALM_MS = 150; // browsers limit how often the address is written, and a dragged slider changes more often
 const WORDS = /(#.*$)|\b(def|for|in|if|elif|else|and|or|not|while|pass|return|range|from|import|with|as)\b/g;
+const ANYWHERE = ["?", "f"]; // keys that mean the same on a cell, and for a picture without steps
 const MAX_HEAD = 20; // characters of the names of counts beside one another
 
 function element(kind, classes, text) {
@@ -186,10 +187,12 @@ export default function (component) {
     else setTriggerValue("picked", link ?? ""); // the page has the state, and sends it back
   };
 
+  const isFull = () => root.matches(":fullscreen");
   const build = () => {
     const before = placesOf(svg);
     let focused;
-    const { places, width, height, scale } = arrange(data, view.clientWidth - 2, view.clientHeight - 2);
+    const largest = isFull() ? LARGEST_FULL : LARGEST;
+    const { places, width, height, scale } = arrange(data, view.clientWidth - 2, view.clientHeight - 2, largest);
     svg.replaceChildren();
     Object.entries({ viewBox: `0 0 ${width} ${height}`, width: width * scale, height: height * scale }).forEach(([name, value]) => svg.setAttribute(name, value));
     drawDefinitions(svg);
@@ -299,6 +302,11 @@ export default function (component) {
   speed.onchange = () => root.playing && (stop(), run());
   const keys = root.querySelector(".keys");
   root.querySelector(".help").onclick = () => keys.showModal();
+  const full = root.querySelector(".full");
+  full.hidden = !document.fullscreenEnabled; // another page shows this one, and does not allow it
+  const toggleFull = () => (isFull() ? document.exitFullscreen() : document.fullscreenEnabled && root.requestFullscreen());
+  full.onclick = toggleFull;
+  root.onfullscreenchange = () => full.setAttribute("aria-pressed", isFull());
   for (const button of root.querySelectorAll(".copy")) button.onclick = () => copyText(linkText(button.dataset.kind, data.step, at()), button);
   for (const button of root.querySelectorAll(".save")) {
     const kind = button.dataset.kind;
@@ -314,12 +322,12 @@ export default function (component) {
     };
   }
 
-  const KEYS = { " ": run, ArrowLeft: () => go(at() - 1), ArrowRight: () => go(at() + 1), Home: () => go(0), End: () => go(last), "?": () => keys.showModal() };
+  const KEYS = { " ": run, ArrowLeft: () => go(at() - 1), ArrowRight: () => go(at() + 1), Home: () => go(0), End: () => go(last), "?": () => keys.showModal(), f: toggleFull };
   root.onkeydown = (event) => {
     if (event.altKey || event.metaKey || event.target.closest?.("dialog")) return;
     const from = cellOf(event);
     if (drag.press(event, from, (cell, key) => goal(cellsOf(cell), cell, key))) return event.preventDefault();
-    if (from?.links && event.key !== "?") {
+    if (from?.links && !ANYWHERE.includes(event.key)) {
       if (event.key in MOVES || event.key === "Home" || event.key === "End") goal(cellsOf(from), from, event.key, event.ctrlKey)?.focus();
       else if (event.key === "Enter" || event.key === " ") choose(from.links[0]);
       else if (event.key === "Escape") {
@@ -327,7 +335,7 @@ export default function (component) {
         choose(null);
       } else return;
     } else if (!(event.key in KEYS) || event.ctrlKey || event.target.closest?.("select, input") || (event.key === " " && event.target.closest?.("button"))) return;
-    else if (last >= 1 || event.key === "?") KEYS[event.key]();
+    else if (last >= 1 || ANYWHERE.includes(event.key)) KEYS[event.key]();
     event.preventDefault();
   };
   const drag = new Drag(svg, (cells) => setTriggerValue("dragged", cells), signal);
@@ -340,11 +348,12 @@ export default function (component) {
   const isElsewhere = at() === root.opening || (root.opening !== opening && data.frames.length <= root.count);
   show(within(isNew ? (stepIn(data.step) ?? opening) : isElsewhere ? opening : at()));
   Object.assign(root, { opening, count: data.frames.length });
-  let width = view.clientWidth;
+  const sizeOf = () => `${view.clientWidth} ${isFull() && view.clientHeight}`; // a phone's height changes with each scroll
+  let size = sizeOf();
   root.resizing?.disconnect();
   root.resizing = new ResizeObserver(() => {
-    if (view.clientWidth === width || !view.clientWidth) return;
-    width = view.clientWidth;
+    if (sizeOf() === size || !view.clientWidth) return;
+    size = sizeOf();
     build();
     show(at());
   });

@@ -4,6 +4,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+BOARD = "[...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'))"
+
 # Compute the contrast of the border of each cell with the page, and of its text with the cell, as WCAG defines it. The text
 # of a hatched cell has a halo in the color of the page.
 CONTRASTS = """() => {
@@ -17,13 +19,13 @@ CONTRASTS = """() => {
     .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
   const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
   const page = rgba(getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor);
-  const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'));
+  const root = BOARD;
   return [...root.querySelectorAll('.cell')].map((cell) => {
     const [box, text] = [cell.querySelector('rect'), cell.querySelector('text')].map((part) => getComputedStyle(part));
     const isHatched = box.fill.startsWith('url');
     return [cell.kind, contrast(rgba(box.stroke), page), contrast(rgba(text.fill), isHatched ? page : rgba(box.fill))];
   });
-}"""
+}""".replace("BOARD", BOARD)
 
 
 def focus_grid(visit, grid):
@@ -136,7 +138,7 @@ def test_redrawn_picture_keeps_step_selection_and_focus(board, visit):
     assert query_parameters(seen) == {"columns": "9", "board_step": "3"}
     seen.press("Home")  # fewer steps than the one that is shown
     seen.page.get_by_label("row 1, column 0, storage 2").wait_for()
-    assert seen.page.locator(".count").inner_text() == "2 of 2"
+    assert seen.page.locator(".count").inner_text() == "2 of 8"
     seen.page.wait_for_function("() => location.search.includes('board_step=1')")
 
 
@@ -203,6 +205,23 @@ def test_kinds_differ_by_more_than_color(board, visit):
     assert len({line.partition(",")[2] for line in found}) == len(found)
     words = seen.page.locator(".legend li").all_inner_texts()
     assert [text.strip() for text in words][:4] == ["is read", "is written", "in shared memory", "shared by several"]
+
+
+def test_whole_screen_has_a_larger_picture_of_the_same_step(board, visit):
+    seen = visit(f"{board}/?board_step=1")
+    picture, is_full = f"{BOARD}.querySelector('.picture').clientWidth", seen.page.locator(".board:fullscreen")
+    width, before = seen.page.evaluate(picture), len(seen.sent)
+    focus_grid(seen, "view")
+    seen.press("f")
+    is_full.wait_for()
+    seen.page.wait_for_function(f"{picture} > {1.1 * width}")
+    assert seen.page.locator(".count").inner_text() == "2 of 8"
+    assert seen.focused == "row 0, column 0, storage 0"
+    assert not seen.page.get_by_role("button", name="Save SVG").is_visible()
+    seen.page.get_by_role("button", name="Full screen", pressed=True).click()
+    is_full.wait_for(state="detached")
+    seen.page.wait_for_function(f"{picture} === {width}")
+    assert len(seen.sent) == before  # the server has no part in it
 
 
 @pytest.mark.parametrize("size", [(390, 844), (640, 360)], ids=["phone", "zoom-200"])

@@ -259,12 +259,30 @@ def assign_slice(x: Strided, index: object, source: Strided | float) -> None:
         view[...] = source.array() if isinstance(source, Strided) else source
 
 
+def reshape_view(array: np.ndarray, shape: Shape) -> np.ndarray:
+    """Reshape an array without a copy. `np.reshape` can refuse to copy since NumPy 2.1.
+
+    Raises
+    ------
+    ValueError
+        Strides cannot describe the result.
+    """
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        return np.reshape(array, shape, copy=False)
+    view = array.view()
+    try:
+        view.shape = shape
+    except AttributeError as error:
+        raise ValueError(str(error)) from error
+    return view
+
+
 @answers
 def view_strides(shape: Shape, strides: Shape, new_shape: Shape) -> Shape | None:
     """Reshape an array with these strides without a copy, if NumPy can."""
     array = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides)
     try:
-        return np.reshape(array, new_shape, copy=False).strides
+        return reshape_view(array, new_shape).strides
     except ValueError:
         return None
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from minifuse.core.errors import SimtError
+from minifuse.simt.diagnostics import unravel_xyz
 
 from . import memory
 from .matmul import MatmulTrace, block_count
@@ -214,10 +215,9 @@ def tile_grids(scene: Scene) -> list[Grid]:
 def static_hulls(scene: Scene) -> Iterator[Hull]:
     """Generate the frames around blocks, around the chosen element, and around the tiles."""
     fault = None if scene.traced.trace.is_complete else scene.traced.trace.hazards()[0].block
-    across = scene.traced.trace.grid[0]
     for block in range(block_count(scene.traced)):
         rows, columns = block_area(scene.traced, block)
-        is_at_fault = fault is not None and fault[0] + fault[1] * across == block
+        is_at_fault = fault == unravel_xyz(block, scene.traced.trace.grid)
         kind = RACE if is_at_fault else ""
         yield Hull(("out", rows.start, columns.start), len(rows), len(columns), kind, "ended here" if is_at_fault else "")
     rows, columns = scene.area

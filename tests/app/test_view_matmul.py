@@ -367,6 +367,15 @@ def test_largest_product_has_a_picture_that_names_the_block_shown(name, tile):
         assert f"block {block} of {count} computes" in shown.sentence
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "start"), [(8, 10, (0, 8)), (4, 10, (0, 8)), (10, 4, (8, 0))], ids=["2 x 3", "1 x 3", "3 x 1"]
+)
+def test_the_block_that_ended_the_launch_has_a_frame(rows, columns, start):
+    found = matmul.trace_matmul("guard missing", rows, columns, 8, 4)
+    (frame,) = [hull for hull in picture(found, 0).hulls if hull.text == "ended here"]
+    assert (frame.start, frame.kind) == (("out", *start), RACE)
+
+
 def test_page_draws_each_kernel():
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
 

@@ -15,7 +15,7 @@ import numpy as np
 import minifuse as mf
 
 from ..core.wording import format_count
-from ..inspect.report import Column, InspectionReport, Paragraph, ReportTable, make_table
+from ..inspect.report import Column, InspectionReport, Paragraph, ReportPart, ReportTable, make_table
 from ..recipes.mlp import make_network
 from .extras import EXTRAS, install_command
 from .output import print_json, print_plain, report_width
@@ -27,6 +27,7 @@ SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes sec
 MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
 PROGRESS_WIDTH = 60  # characters
+MAX_COMMAND_WIDTH = 50  # characters of a command beside its purpose
 # a package of each extra that NEXT_COMMANDS need
 PACKAGE_OF = {"app": "streamlit", "cli": "typer", "course": "hypothesis", "simt": "greenlet"}
 NEXT_COMMANDS = (
@@ -130,10 +131,18 @@ def describe_comparison(rows: Sequence[BackendResult]) -> InspectionReport:
         f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}.",
     ]
     title = f"the same network on {COMPARED_DIGITS} digits"
-    following = make_table([Column("command", style="bold"), Column("purpose", wraps=True)], next_commands(), 2, False)
     return InspectionReport(
-        "", {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": [following]}
+        "",
+        {title: [comparison_table(rows), *[Paragraph(note, 0) for note in notes]], "Next": describe_next(next_commands())},
     )
+
+
+def describe_next(commands: Sequence[tuple[str, str]]) -> list[ReportPart]:
+    """Return a table of commands and purposes; a list, if a command is too long for two columns."""
+    if max(len(command) for command, _ in commands) <= MAX_COMMAND_WIDTH:
+        return [make_table([Column("command", style="bold"), Column("purpose", wraps=True)], commands, 2, False)]
+    pairs = [(Paragraph(purpose), Paragraph(command, 4, "bold")) for command, purpose in commands]
+    return [paragraph for pair in pairs for paragraph in pair]
 
 
 def next_commands() -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from minifuse.course import task_template, verify_tasks
 from minifuse.course.registry import TASKS, all_modules, all_tasks, task_named
 from minifuse.course.report import format_result
 from minifuse.course.task import Effort
-from minifuse.course.task_folder import VARIABLE, use
+from minifuse.course.task_folder import VARIABLE, extend_packages, use
 from tests.course.folder import judge
 
 FEW = Effort(12)
@@ -28,6 +28,8 @@ LENT = "def doubled(values):\n    return [2 * value for value in running_sums(va
 def no_folder(monkeypatch):
     """No folder of tasks before and after a test."""
     monkeypatch.setenv(VARIABLE, "")
+    yield
+    extend_packages(None)  # later tests of this process find the tasks of the library alone
 
 
 @pytest.fixture(scope="module")

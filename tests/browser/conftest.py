@@ -13,7 +13,7 @@ import pytest
 
 from project import screenshots
 from project.screenshots import serve_app
-from tests.browser.visit import Visit
+from tests.browser.visit import Visit, serve_page
 from tests.sources import ROOT
 
 
@@ -42,8 +42,7 @@ def app(logs):
 @pytest.fixture(scope="session")
 def board(logs):
     """Serve a page with only a board with steps and a slider, and yield its address."""
-    pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
-    with serve_app(Path(__file__).with_name("one_board.py"), logs / "board.log") as address:
+    with serve_page("one_board", logs) as address:
         yield address
 
 

@@ -2,36 +2,33 @@
 
 import io
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from project.screenshots import serve_app
+from tests.browser.visit import BOARD, serve_page
 
 # The texts of the picture with their boxes on the screen.
 TEXTS = """() => {
-  const all = [...document.querySelectorAll('*')];
-  const root = all.map((e) => e.shadowRoot).find((r) => r?.querySelector('.board')) ?? document;
+  const root = BOARD ?? document;
   return [...root.querySelectorAll('.picture text')].map((text) => {
     const { x, y, width, height } = text.getBoundingClientRect();
     return { text: text.textContent, isNote: text.classList.contains('on-edge'), box: [x, y, x + width, y + height] };
   });
-}"""
+}""".replace("BOARD", BOARD)
 LOWEST = """() => {
-  const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'));
+  const root = BOARD;
   const bottom = (element) => element.getBoundingClientRect().bottom;
   return [bottom(root.querySelector('.edge')), bottom(root.querySelector('[data-name=c]'))];
-}"""
+}""".replace("BOARD", BOARD)
 COLORFUL = 60  # difference between the channels of a pixel of an arrow; texts and their ground are gray
 
 
 @pytest.fixture(scope="module")
 def arrows(logs):
     """Serve a page with arrows over texts, and yield its address."""
-    pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
-    with serve_app(Path(__file__).with_name("one_arrow.py"), logs / "arrows.log") as address:
+    with serve_page("one_arrow", logs) as address:
         yield address
 
 

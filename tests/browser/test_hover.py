@@ -1,31 +1,28 @@
 """Cells and arrows that light up together: pointed at, or reached by keyboard."""
 
-from pathlib import Path
-
 import pytest
 
-from project.screenshots import serve_app
+from tests.browser.visit import BOARD, serve_page
 
 # The labels of both ends of each arrow that is lit, and how many arrows there are.
 ARROWS = """() => {
-  const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'));
+  const root = BOARD;
   const name = (end) => end.getAttribute('aria-label');
   const lit = [...root.querySelectorAll('.edge')].map((edge) => edge.parentNode.classList.contains('lit'));
   return [...root.querySelectorAll('.hit')].map(({ ends }, k) => [...ends.map(name), lit[k]]);
-}"""
+}""".replace("BOARD", BOARD)
 POINT = """(at) => {
-  const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'));
+  const root = BOARD;
   const path = [...root.querySelectorAll('.hit')][at], middle = path.getPointAtLength(path.getTotalLength() / 2);
   const { x, y } = middle.matrixTransform(path.getScreenCTM());
   return [x, y];
-}"""
+}""".replace("BOARD", BOARD)
 
 
 @pytest.fixture(scope="module")
 def graph(logs):
     """Serve a page with only a graph, and yield its address."""
-    pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
-    with serve_app(Path(__file__).with_name("one_graph.py"), logs / "graph.log") as address:
+    with serve_page("one_graph", logs) as address:
         yield address
 
 

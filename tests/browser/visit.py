@@ -3,15 +3,21 @@
 import json
 import re
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from project.screenshots import wait_until_complete, wait_until_idle
+import pytest
+
+from project.screenshots import serve_app, wait_until_complete, wait_until_idle
 
 # A page that is opened by its address first requests these two paths below its own, where Streamlit looks for its mount
 # point. Only these two may fail, and only with this status.
 PROBES = re.compile(r"/[\w-]+/_stcore/(health|host-config)")
 NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 
+# The shadow root of the stage.
+BOARD = "[...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r?.querySelector('.board'))"
 # Pictures: the sentence, and the label and kind of each cell in reading order. Open shadow roots are searched.
 PICTURES = """() => [...document.querySelectorAll('[data-testid^=stBidiComponent]')].map((host) => {
   const root = [host, ...host.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r) ?? host;
@@ -28,6 +34,14 @@ FOCUSED = """() => {
 }"""
 TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll('[data-testid=stMain]')]
   .map((e) => e.scrollWidth - e.clientWidth)"""
+
+
+@contextmanager
+def serve_page(script, logs):
+    """Serve a page of this folder, such as "one_board", and yield its address."""
+    pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
+    with serve_app(Path(__file__).with_name(f"{script}.py"), logs / f"{script}.log") as address:
+        yield address
 
 
 class Visit:

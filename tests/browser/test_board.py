@@ -224,6 +224,18 @@ def test_whole_screen_has_a_larger_picture_of_the_same_step(board, visit):
     assert len(seen.sent) == before  # the server has no part in it
 
 
+def test_a_phone_has_room_for_every_button_and_for_the_whole_screen(board, visit):
+    seen = visit(board, size=(390, 844))
+    widths = seen.page.locator(".tools button").evaluate_all("found => found.map((b) => [b.scrollWidth, b.clientWidth])")
+    assert [text for text in widths if text[0] > text[1]] == []
+    seen.page.get_by_role("button", name="Full screen").click()
+    seen.page.locator(".board:fullscreen").wait_for()
+    boxes = [seen.page.locator(name).bounding_box() for name in (".view", ".sentence", ".player", ".full")]
+    assert all(0 <= box["x"] and box["x"] + box["width"] <= 390 for box in boxes)
+    assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
+    assert boxes[2]["y"] + boxes[2]["height"] <= 844
+
+
 @pytest.mark.parametrize("size", [(390, 844), (640, 360)], ids=["phone", "zoom-200"])
 def test_wide_grid_scrolls_without_the_page(board, visit, size):
     seen = visit(f"{board}/?columns=30", size=size)

@@ -85,13 +85,13 @@ class Operator:
     def named_operands(self, start: int, named: dict[str, object]) -> list[object]:
         """Return the operands that a call names, in their order; those before `start` are positional."""
         parameters = self.body.__code__.co_varnames[: self.arity]
-        known = [name for x in parameters[start:] for name in (x, PYTORCH_NAMES.get(x, x)) if name in named]
+        names = [x if x in named else PYTORCH_NAMES.get(x, x) for x in parameters[start:]]
         for name in named:
-            if name not in known:
+            if name not in names:
                 advice = f", or x.{self.name}_()" if self.arity == 1 else ""
                 call = f"{self.name}({', '.join(parameters)})"
                 raise TypeError(f"{self.name}: got an unexpected argument {name!r}; write {call}{advice}")
-        return [named[name] for name in dict.fromkeys(known)]
+        return [named[name] for name in names if name in named]
 
     def inline(self, *inputs: Any) -> Any:
         """Apply the body to Traceables.

@@ -13,9 +13,7 @@ def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expressio
     Raises
     ------
     FuseError
-        The function branches on a value.
-    TypeError
-        The function calls something that expressions do not support, such as `math.exp`.
+        The function branches on a value, or reads one, as `math.exp` does.
     """
     result = function(*[TracedValue(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
     return result.value if isinstance(result, TracedValue) else constant(result, BY_PYTHON[weak_type_of(result)])

@@ -231,7 +231,7 @@ def test_a_phone_has_room_for_every_button_and_for_the_whole_screen(board, visit
     seen.page.get_by_role("button", name="Full screen").click()
     seen.page.locator(".board:fullscreen").wait_for()
     boxes = [seen.page.locator(name).bounding_box() for name in (".view", ".sentence", ".player", ".full")]
-    assert all(0 <= box["x"] and box["x"] + box["width"] <= 390 for box in boxes)
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
     assert boxes[2]["y"] + boxes[2]["height"] <= 844
 

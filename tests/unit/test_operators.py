@@ -472,6 +472,8 @@ def test_operands_may_be_named_as_in_pytorch_or_as_in_the_body(own_entries):
     assert leaky(x, ceiling=1, slope=0.5).tolist() == [-0.5, 1]
     with pytest.raises(TypeError, match=r"leaky: got an unexpected argument 'slop'; write leaky\(x, slope, ceiling\)$"):
         leaky(x, slop=0.5, ceiling=1)
+    with pytest.raises(TypeError, match="maximum: got an unexpected argument 'input'"):
+        mf.maximum(a=x, input=x)
     with pytest.raises(TypeError, match="leaky takes 3 operands, got 2"):
         leaky(x, ceiling=1)
 

@@ -152,10 +152,9 @@ def sentence(launch: TracedLaunch) -> str:
     each = f"{format_count(prod(trace.grid), 'block')} of {format_count(trace.threads, 'thread')}"
     if not trace.is_complete:
         return f"{each}: the launch was ended by a fault, {trace.findings[-1]}"
-    work = (
-        f"{total - idle} of {format_count(total, 'thread')} touch memory, for {format_count(prod(launch.shape), 'element')}"
-    )
-    rest = f"; {idle} without work: hatched" if idle else "; none is idle"
+    elements = format_count(prod(launch.shape), "element")
+    work = f"{total - idle:,} of {format_count(total, 'thread')} touch memory, for {elements}"
+    rest = f"; {idle:,} without work: hatched" if idle else "; none is idle"
     return f"{each}: {work}{rest}.{describe_hazards(trace.hazards())}"
 
 

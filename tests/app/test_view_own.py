@@ -251,9 +251,9 @@ def test_blocks_of_1024_threads_are_drawn_in_part(tmp_path):
     path.write_text(TILES)
     seen = user_kernel.run_launch(f"{path}:transpose", "2,2", "32,32", "o=64,64:float32 a=64,64:float32", (3, 1000))
     picture = thread_pictures.picture(seen)
-    assert "4096 of 4096 threads touch memory" in picture.sentence
+    assert "4,096 of 4,096 threads touch memory" in picture.sentence
     grids = {grid.name: grid for grid in picture.grids}
-    assert grids["threads"].title == "4096 threads in 4 blocks, of which block (1, 1), threads (0, 24)..(31, 31)"
+    assert grids["threads"].title == "4,096 threads in 4 blocks, of which block (1, 1), threads (0, 24)..(31, 31)"
     assert len(grids["threads"].cells) == 256
     assert grids["warps"].title == "lanes per line: 2 of 128 warps"
     assert grids["s"].title == "s, shared by the block: 32 elements of 1024"

@@ -5,7 +5,7 @@ A function is traced by calling it with Traceables that have no values. The clas
 
 | class | represents | `apply` returns | constants | errors |
 |---|---|---|---|---|
-| `TracedValue` | an expression | a `TracedValue` | numbers become literals | branches |
+| `TracedValue` | an expression | a `TracedValue` | numbers become literals | branches, reading values |
 | `ScalarTracer` | an expression or a node | a `ScalarTracer` | numbers become literals | all but operators; arrays |
 | `Node` | itself | a node | `wrap`: arrays become hidden inputs | reading values, stores |
 | `TracedTensor` | the node of its storage | the result of `Tracer.call` | `wrap` | reading values |

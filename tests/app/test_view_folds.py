@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from minifuse.cli.commands import app as command_line
 from minifuse.core.errors import MinifuseError
-from project.views import folds
+from project.views import fold_tree, folds
 from project.views.cited_facts import TRACED
 from project.views.picture import CHOSEN, LOAD, SHARED, STORE
 
@@ -133,6 +133,8 @@ def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces,
     tree = picture.grids[-1]
     assert sum(cell.row == tree.row_names.index("pieces") for cell in tree.cells) == pieces
     assert len(picture.grids[0].cells) <= folds.MAX_DRAWN_READS
+    texts = [[cell.text for cell in tree.cells if cell.row == row] for row in range(tree.rows)]
+    assert max(sum(map(len, row)) for row in texts) <= fold_tree.MAX_ROW_CHARACTERS  # as many as can be read
 
 
 def test_facts_of_a_large_launch_name_the_blocks_that_ran():
